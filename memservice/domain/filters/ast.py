@@ -1,0 +1,156 @@
+"""What a filter means, as data: the tree that every storage translates and `evaluate.matches` defines.
+
+Every node is two-valued. A leaf on a null (or missing) value is false, unless its docstring says otherwise; `Not` is plain
+negation of that, so `Not(leaf)` keeps rows whose value is null.
+Strings compare by code point; datetimes are timezone-aware; `field` is a field name of the record (`memservice.domain.records`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+Scalar = str | int | float | bool | datetime
+Ordering = Literal["gt", "gte", "lt", "lte"]
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Every part holds. No parts: true."""
+
+    parts: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Any_:
+    """At least one part holds. No parts: false."""
+
+    parts: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    part: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    field: str
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    field: str
+    op: Ordering
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The value is one of `values`; an empty tuple matches nothing."""
+
+    field: str
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Substring:
+    """Text contains `needle`, both case-folded by `str.lower`; no wildcards."""
+
+    field: str
+    needle: str
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """The list column has `item` among its elements, exactly."""
+
+    field: str
+    item: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contains:
+    """JSON containment as PostgreSQL's `@>`: objects by subset of keys, lists when every given element is contained in some
+    element, scalars by equality (1 equals 1.0, true equals only true, null only null)."""
+
+    field: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEqual:
+    """Text of the first-level `key` of a JSON object equals `text` (numbers as JSON prints them, booleans `true`/`false`)."""
+
+    field: str
+    key: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCompare:
+    """Ordering against the value at a first-level key. A number compares numerically with stored numbers and numeric strings
+    (anything else does not match); a string compares by code point with the value's text."""
+
+    field: str
+    key: str
+    op: Ordering | Literal["eq", "ne"]
+    operand: float | str
+    """`ne` too is false where the key is missing or null."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOneOf:
+    """Text of the value at a first-level key is one of `texts`."""
+
+    field: str
+    key: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeySubstring:
+    """Text of the value at a first-level key contains `needle`, both case-folded by `str.lower`."""
+
+    field: str
+    key: str
+    needle: str
+
+
+Node = (
+    All | Any_ | Not | Equal | Compare | OneOf | IsNull | Substring | Holds | Contains | KeyEqual | KeyCompare | KeyOneOf | KeySubstring
+)
+
+TRUE = All()
+FALSE = Any_()
+
+
+def all_of(*parts: Node) -> Node:
+    """Conjunction, flattened: `TRUE` parts vanish."""
+    flat: list[Node] = []
+    for part in parts:
+        if isinstance(part, All):
+            flat.extend(part.parts)
+        else:
+            flat.append(part)
+    return flat[0] if len(flat) == 1 else All(tuple(flat))
+
+
+def where(**fields: Scalar | tuple[Scalar, ...] | None) -> Node:
+    """Equalities, ANDed: a tuple means one of, None means null. `where(workspace_key=3, state=("active", "archived"))`."""
+    parts: list[Node] = []
+    for name, value in fields.items():
+        if value is None:
+            parts.append(IsNull(name))
+        elif isinstance(value, tuple):
+            parts.append(OneOf(name, value))
+        else:
+            parts.append(Equal(name, value))
+    return all_of(*parts)

@@ -1,0 +1,398 @@
+"""The rows that memservice keeps: plain frozen records, the same on every backend.
+
+Conventions
+* `key` is the row's integer key, assigned by the storage at `put` (0 = not stored yet); foreign keys are keys.
+* `uid` is the public 21-character id; `slug` the immutable name that generations 2 and 3 call `id`; `v1_name` the mutable one.
+* A field named after a noun without suffix (`session`, `author`, `observer` …) is that row's **slug**, copied at insert:
+  slugs never change, so reads need no join. The `…_key` beside it is the foreign key.
+* Times are timezone-aware UTC datetimes.
+* JSON columns hold plain dicts and lists; treat them as immutable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+JsonObject = dict[str, Any]
+
+ACTIVE, ARCHIVED, DELETING = "active", "archived", "deleting"
+"""States of a session; a workspace is only ever active or deleting."""
+
+PEER, SCOPE = "peer", "scope"
+"""Kinds of peer. A scope is a hidden peer named `scope.<name>` that observes sessions and never speaks."""
+
+SCOPE_PREFIX = "scope."
+
+EXPLICIT, DEDUCTIVE, INDUCTIVE, CONTRADICTION = "explicit", "deductive", "inductive", "contradiction"
+LEVELS = (EXPLICIT, DEDUCTIVE, INDUCTIVE, CONTRADICTION)
+
+LIVE, SUPERSEDED, DELETED = "live", "superseded", "deleted"
+"""States of a conclusion."""
+
+SHORT, LONG = "short", "long"
+"""Kinds of summary."""
+
+PENDING, DONE, FAILED = "pending", "done", "failed"
+"""States of a task. `failed` rests until somebody retries or purges it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    key: int = 0
+    uid: str
+    slug: str
+    v1_name: str
+    state: str = ACTIVE
+    metadata: JsonObject = field(default_factory=dict)
+    configuration: JsonObject = field(default_factory=dict)
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    key: int = 0
+    uid: str
+    workspace_key: int
+    slug: str
+    v1_name: str
+    v1_role: str | None = None
+    """`assistant` marks the hidden author of generation 1's `is_user: false` messages."""
+    kind: str = PEER
+    metadata: JsonObject = field(default_factory=dict)
+    configuration: JsonObject = field(default_factory=dict)
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerName:
+    """One word by which queries may name a peer (a case-folded token of its slug or of `metadata.name`)."""
+
+    key: int = 0
+    workspace_key: int
+    peer_key: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    key: int = 0
+    uid: str
+    workspace_key: int
+    slug: str
+    owner_key: int | None = None
+    """The peer that owns a session made by generation 1; null for the others."""
+    state: str = ACTIVE
+    metadata: JsonObject = field(default_factory=dict)
+    configuration: JsonObject = field(default_factory=dict)
+    message_count: int = 0
+    """Messages now in the session; their `seq` are exactly 1..message_count."""
+    token_total: int = 0
+    """Sum of the messages' `tokens`, equal to the newest message's `tokens_through`."""
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One peer's membership of one session, kept (with `left_at`) after it leaves."""
+
+    key: int = 0
+    workspace_key: int
+    session_key: int
+    peer_key: int
+    session: str
+    peer: str
+    kind: str = PEER
+    """The peer's kind: scopes are members too, and most reads leave them out."""
+    observe_me: bool | None = None
+    observe_others: bool | None = None
+    joined_at: datetime
+    left_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    key: int = 0
+    uid: str
+    workspace_key: int
+    session_key: int
+    author_key: int
+    session: str
+    author: str
+    seq: int
+    """Position in the session, dense from 1. A position, not an identity."""
+    content: str
+    metadata: JsonObject = field(default_factory=dict)
+    internal: JsonObject = field(default_factory=dict)
+    """What the service notes about the message (facts of the uploaded file); on no wire."""
+    tokens: int
+    tokens_through: int
+    """Sum of `tokens` over seq 1..seq."""
+    created_at: datetime
+    """As given by the caller, for display and time filters; it orders nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The newest summary of a session, one per kind. It covers seq 1 to the covered message's seq."""
+
+    key: int = 0
+    workspace_key: int
+    session_key: int
+    kind: str
+    content: str
+    message_key: int
+    message_uid: str
+    tokens: int
+    reasoner: str
+    model: str | None = None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """What one peer (the observer) holds about another (the observed), and when it was last consolidated."""
+
+    key: int = 0
+    workspace_key: int
+    observer_key: int
+    observed_key: int
+    observer: str
+    observed: str
+    explicit_count: int = 0
+    """Live explicit conclusions."""
+    explicit_at_last_dream: int = 0
+    last_dream_at: datetime | None = None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """The peer card that `observer` keeps about `target`. The target need not exist as a peer."""
+
+    key: int = 0
+    workspace_key: int
+    observer_key: int
+    target: str
+    lines: list[str]
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    key: int = 0
+    uid: str
+    workspace_key: int
+    collection_key: int
+    observer_key: int
+    observed_key: int
+    session_key: int | None = None
+    observer: str
+    observed: str
+    session: str | None = None
+    content: str
+    fingerprint: str
+    """Digest of the trimmed, case-folded content: equal fingerprints are exact duplicates."""
+    level: str = EXPLICIT
+    state: str = LIVE
+    superseded_by: int | None = None
+    deleted_at: datetime | None = None
+    times_derived: int = 1
+    source_ids: list[str] | None = None
+    """Uids of the conclusions that this one rests on; null for explicit ones."""
+    message_keys: list[int] = field(default_factory=list)
+    """Keys of the messages that it was derived from."""
+    internal: JsonObject = field(default_factory=dict)
+    """premises, sources, pattern_type, confidence, copied_from … ; filterable as `metadata` in generations 2 and 3."""
+    metadata: JsonObject = field(default_factory=dict)
+    """Free-form metadata of a generation 1 document."""
+    reasoner: str = "api"
+    model: str | None = None
+    said_at: datetime
+    """When the newest source message was sent; the row's time where there is none."""
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedCollection:
+    """A generation 1 collection with a name of its own."""
+
+    key: int = 0
+    uid: str
+    workspace_key: int
+    owner_key: int
+    name: str
+    metadata: JsonObject = field(default_factory=dict)
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A document of a generation 1 named collection."""
+
+    key: int = 0
+    uid: str
+    workspace_key: int
+    owner_key: int
+    collection_key: int
+    content: str
+    metadata: JsonObject = field(default_factory=dict)
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metamessage:
+    """A generation 1 annotation of a user, a session or a message."""
+
+    key: int = 0
+    uid: str
+    workspace_key: int
+    owner_key: int
+    session_key: int | None = None
+    message_key: int | None = None
+    label: str
+    content: str
+    metadata: JsonObject = field(default_factory=dict)
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One piece of background work, written in the transaction that makes it necessary."""
+
+    key: int = 0
+    uid: str
+    unit: str
+    """The work unit: tasks of one unit run one after the other, in key order, under one lease."""
+    kind: str
+    workspace_key: int | None = None
+    session_key: int | None = None
+    observer_key: int | None = None
+    observed_key: int | None = None
+    message_key: int | None = None
+    payload: JsonObject = field(default_factory=dict)
+    state: str = PENDING
+    attempts: int = 0
+    last_error: str | None = None
+    outcome: JsonObject = field(default_factory=dict)
+    """Counts of what it produced; a task that produced nothing says so here."""
+    not_before: datetime
+    created_at: datetime
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """Who works on a unit. `number` rises at each claim and fences off holders that lost it."""
+
+    key: int = 0
+    unit: str
+    owner: str
+    number: int
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeSession:
+    """How far a scope's copy of one session's conclusions is (`pending`, `completed`, `failed`)."""
+
+    key: int = 0
+    workspace_key: int
+    scope_key: int
+    session_key: int
+    session: str
+    state: str
+    docs_copied: int | None = None
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """A vector space: rows of one kind in one workspace, embedded by one embedder. Vectors of two spaces never meet."""
+
+    key: int = 0
+    workspace_key: int
+    kind: str
+    """`message`, `conclusion` or `document`."""
+    embedder: str
+    dimension: int
+    state: str
+    """`building`, `active` or `retired`; one active per (workspace, kind)."""
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookEndpoint:
+    key: int = 0
+    uid: str
+    workspace_key: int
+    url: str
+    secret: str
+    state: str = ACTIVE
+    """`active`, or `paused` after too many failures."""
+    failures: int = 0
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One attempt to hand an event to an endpoint."""
+
+    key: int = 0
+    uid: str
+    workspace_key: int
+    endpoint_key: int
+    task_key: int | None = None
+    event: str
+    body: str
+    attempt: int
+    status: int | None = None
+    error: str | None = None
+    duration_ms: int | None = None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """A key that was minted here. The token itself is never stored."""
+
+    key: int = 0
+    uid: str
+    """The token's `jti`; for a revoked token that has none, the SHA-256 of the token."""
+    label: str | None = None
+    admin: bool = False
+    workspace: str | None = None
+    peer: str | None = None
+    session: str | None = None
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """One call of a model or an embedder."""
+
+    key: int = 0
+    workspace_key: int | None = None
+    task: str
+    provider: str
+    model: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    duration_ms: int = 0
+    outcome: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A fact about the store itself, for instance which token counter its counts were made with."""
+
+    key: int = 0
+    name: str
+    value: str

@@ -1,0 +1,82 @@
+"""The storage primitives: the seven operations a stranger implements to have a correct storage.
+
+Everything else that services ask of a storage is written once over these, in `memservice.spi.nouns`; a storage overrides a
+noun to be fast, never to be different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from memservice.domain.filters.ast import TRUE, Node
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Sort by one field. Every listing ends in `key`, so that order is total."""
+
+    field: str
+    descending: bool = False
+
+
+BY_KEY = (Order("key"),)
+
+
+class UniqueViolation(Exception):
+    """`put` or `change` met another row with the same value of a unique constraint (`memservice.spi.schema`)."""
+
+    def __init__(self, table: str, fields: tuple[str, ...]) -> None:
+        super().__init__(f"{table}: {', '.join(fields)} must be unique")
+        self.table = table
+        self.fields = fields
+
+
+class Rows(Protocol):
+    """Rows as one transaction sees them. Not shared between threads.
+
+    In a view opened by `Storage.read()` all reads see one moment and the writing methods raise `ReadOnly`.
+    """
+
+    def get(self, record: type[R], where: Node, *, lock: bool = False) -> R | None:
+        """The row that matches, or None; with several, the one of the lowest key. `lock` holds the row until commit."""
+        ...
+
+    def page(
+        self,
+        record: type[R],
+        where: Node = TRUE,
+        order: Sequence[Order] = BY_KEY,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[R]:
+        """Matching rows in `order`."""
+        ...
+
+    def count(self, record: type[Any], where: Node = TRUE) -> int: ...
+
+    def put(self, rows: Sequence[R]) -> list[R]:
+        """Store rows of one record type, in order: those with key 0 are inserted and get rising keys, the others replaced whole.
+
+        Returns them as stored. Raises `UniqueViolation`; nothing of the call is stored then.
+        """
+        ...
+
+    def change(self, record: type[Any], where: Node, **values: Any) -> int:
+        """Set columns of all matching rows; returns how many. With a condition on the old value this is compare-and-set."""
+        ...
+
+    def increase(self, record: type[Any], where: Node, **amounts: int) -> int:
+        """Add to integer columns of all matching rows, atomically; returns how many."""
+        ...
+
+    def delete(self, record: type[Any], where: Node) -> int:
+        """Erase all matching rows; returns how many."""
+        ...
+
+
+class ReadOnly(RuntimeError):
+    """A write was attempted in a read view: a programming error."""

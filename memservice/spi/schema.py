@@ -1,0 +1,55 @@
+"""Which records a storage keeps, and what must be unique among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from memservice.domain import records as r
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """No two rows agree on all `fields`. Rows with a null among them are exempt, as are rows whose state is in `unless_state`."""
+
+    fields: tuple[str, ...]
+    unless_state: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    name: str
+    record: type[Any]
+    unique: tuple[Unique, ...] = field(default=())
+
+
+def _u(*fields: str, unless: tuple[str, ...] = ()) -> Unique:
+    return Unique(fields, unless)
+
+
+TABLES: tuple[TableSpec, ...] = (
+    TableSpec("workspaces", r.Workspace, (_u("uid"), _u("slug", unless=(r.DELETING,)), _u("v1_name", unless=(r.DELETING,)))),
+    TableSpec("peers", r.Peer, (_u("uid"), _u("workspace_key", "slug"), _u("workspace_key", "v1_name"))),
+    TableSpec("peer_names", r.PeerName, (_u("workspace_key", "token", "peer_key"),)),
+    TableSpec("sessions", r.Session, (_u("uid"), _u("workspace_key", "slug"))),
+    TableSpec("members", r.Member, (_u("session_key", "peer_key"),)),
+    TableSpec("messages", r.Message, (_u("uid"), _u("session_key", "seq"))),
+    TableSpec("summaries", r.Summary, (_u("session_key", "kind"),)),
+    TableSpec("collections", r.Collection, (_u("observer_key", "observed_key"),)),
+    TableSpec("cards", r.Card, (_u("observer_key", "target"),)),
+    TableSpec("conclusions", r.Conclusion, (_u("uid"),)),
+    TableSpec("named_collections", r.NamedCollection, (_u("uid"), _u("owner_key", "name"))),
+    TableSpec("documents", r.Document, (_u("uid"),)),
+    TableSpec("metamessages", r.Metamessage, (_u("uid"),)),
+    TableSpec("tasks", r.Task, (_u("uid"),)),
+    TableSpec("leases", r.Lease, (_u("unit"),)),
+    TableSpec("scope_sessions", r.ScopeSession, (_u("scope_key", "session_key"),)),
+    TableSpec("spaces", r.Space, (_u("workspace_key", "kind", "embedder", "dimension"),)),
+    TableSpec("webhook_endpoints", r.WebhookEndpoint, (_u("uid"), _u("workspace_key", "url"))),
+    TableSpec("deliveries", r.Delivery, (_u("uid"),)),
+    TableSpec("api_keys", r.ApiKey, (_u("uid"),)),
+    TableSpec("usage", r.Usage),
+    TableSpec("facts", r.Fact, (_u("name"),)),
+)
+
+BY_RECORD: dict[type[Any], TableSpec] = {spec.record: spec for spec in TABLES}

@@ -1,0 +1,77 @@
+"""The full-text seam: an engine stores analysed terms and gives back which rows hit which; scoring is the core's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from memservice.spi.where import Where
+
+if TYPE_CHECKING:
+    from memservice.spi.storage import View
+
+
+@dataclass(frozen=True, slots=True)
+class TextRow:
+    """One row to index: `terms` are the output of `memservice.domain.text.analyse`, in order, with repetitions."""
+
+    key: int
+    terms: Sequence[str]
+    session: int | None = None
+    author: int | None = None
+    observer: int | None = None
+    observed: int | None = None
+    level: str | None = None
+    at: Any = None
+    """The row's `created_at`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextHit:
+    """One candidate: how often each query term occurs in it, and how many terms it has."""
+
+    key: int
+    terms: Mapping[str, int]
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatches:
+    """Candidates in no particular order, with the workspace's own statistics for this kind of row.
+
+    `documents` and `mean_length` describe all rows of the workspace, `frequencies` how many of them hold each term; none of them
+    changes with `where`, nor with other workspaces' text.
+    """
+
+    documents: int
+    mean_length: float
+    frequencies: Mapping[str, int] = field(default_factory=dict)
+    hits: Sequence[TextHit] = ()
+
+
+class TextIndex(Protocol):
+    """Full text of messages and conclusions (`kind` as `Space.kind`).
+
+    `view` is the storage's open view or transaction when the index lives in that storage (capability `TRANSACTIONAL`), else None.
+    """
+
+    def add(self, view: View | None, kind: str, workspace: int, rows: Sequence[TextRow]) -> None:
+        """Index rows; a row that is indexed already is replaced."""
+        ...
+
+    def remove(self, view: View | None, kind: str, workspace: int, keys: Sequence[int]) -> None:
+        """Forget rows; unknown keys are ignored."""
+        ...
+
+    def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+        """Rows of the workspace that hold at least one of the distinct `terms` and fit `where`.
+
+        May stop at the `k` rows that hold the rarest terms; returns all of them when there are fewer. An empty `terms` matches nothing.
+        Cost depends on this workspace's postings only.
+        """
+        ...
+
+    def drop(self, view: View | None, workspace: int, limit: int) -> int:
+        """Forget up to `limit` rows of a workspace, of every kind; returns how many. 0 means that nothing is left."""
+        ...

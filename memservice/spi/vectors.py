@@ -1,0 +1,67 @@
+"""The vector seam. Scores are cosine similarities in −1..1, higher is better, on every backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from memservice.domain.records import Space
+from memservice.spi.where import Where
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from memservice.spi.storage import View
+
+    Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRow:
+    """One vector of a row, with what `Where` may ask of it. `vector` is float32, of the space's dimension, of any length but zero."""
+
+    key: int
+    uid: str
+    vector: Vector
+    session: int | None = None
+    author: int | None = None
+    observer: int | None = None
+    observed: int | None = None
+    level: str | None = None
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorHit:
+    key: int
+    score: float
+    """Cosine similarity."""
+
+
+class VectorIndex(Protocol):
+    """Vectors, one per row and space. A space belongs to one workspace, so workspaces are apart by construction.
+
+    `view` is the storage's open view or transaction when the index lives in that storage (capability `TRANSACTIONAL`), else None;
+    an index without that capability is only ever called after commit, by a task.
+    """
+
+    def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None: ...
+
+    def delete(self, view: View | None, space: Space, keys: Sequence[int]) -> None:
+        """Forget rows; unknown keys are ignored."""
+        ...
+
+    def query(
+        self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+    ) -> list[VectorHit]:
+        """The `k` nearest rows that fit `where`, best first, ties by key. `ids` confines the search to those keys, scored exactly."""
+        ...
+
+    def count(self, view: View | None, space: Space) -> int: ...
+
+    def drop(self, view: View | None, space: Space) -> None:
+        """Forget the whole space."""
+        ...
