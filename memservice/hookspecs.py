@@ -1,0 +1,304 @@
+"""What a plugin may offer memservice.
+
+A plugin is any installed distribution with an entry point in the group `memservice` that names a module (or object) with some of
+these hooks, each marked with `hookimpl`. Hooks are called in a function at start-up, never at import. Registration hooks are called
+once, in no particular order; every record that they yield is collected and found by its name; two of one kind with one name are an error.
+An implementation may take fewer arguments than the specification has; within one SPI version only optional ones are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+if TYPE_CHECKING:
+    import click
+    from flask import Blueprint, Flask
+
+    from memservice.domain.records import Conclusion, Message
+    from memservice.spi import providers
+
+PROJECT = "memservice"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def memservice_storages() -> Iterable[providers.StorageProvider]:
+    """Offer storages. Called once, at start-up.
+
+    Example:
+
+    ```python
+    from memservice.hookspecs import hookimpl
+    from memservice.spi.providers import StorageProvider
+
+    def open_shelf(settings, context):
+        from memservice_memory.storage import MemoryStorage
+        return MemoryStorage(context)
+
+    @hookimpl
+    def memservice_storages():
+        yield StorageProvider(name="shelf", open=open_shelf)
+    ```
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def memservice_vector_indexes() -> Iterable[providers.VectorIndexProvider]:
+    """Offer vector indexes. Called once, at start-up.
+
+    Example:
+
+    ```python
+    from memservice.hookspecs import hookimpl
+    from memservice.spi.providers import VectorIndexProvider
+
+    def open_index(settings, context):
+        import my_engine
+        return my_engine.Index(settings["url"])
+
+    @hookimpl
+    def memservice_vector_indexes():
+        yield VectorIndexProvider(name="my-engine", open=open_index)
+    ```
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def memservice_llms() -> Iterable[providers.LanguageModelProvider]:
+    """Offer protocols by which language models are reached. Called once, at start-up.
+
+    Example:
+
+    ```python
+    from memservice.hookspecs import hookimpl
+    from memservice.spi.llm import Completion
+    from memservice.spi.providers import LanguageModelProvider
+
+    class Parrot:
+        def complete(self, request):
+            return Completion(content=request.turns[-1].content)
+
+        def stream(self, request):
+            done = self.complete(request)
+            yield done.content
+            yield done
+
+    @hookimpl
+    def memservice_llms():
+        yield LanguageModelProvider(name="parrot", open=lambda settings, context: Parrot())
+    ```
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def memservice_embedders() -> Iterable[providers.EmbedderProvider]:
+    """Offer embedders. Called once, at start-up.
+
+    Example:
+
+    ```python
+    import numpy as np
+
+    from memservice.hookspecs import hookimpl
+    from memservice.spi.providers import EmbedderProvider
+
+    class Lengths:
+        id, dimension, capabilities, duplicate_distance = "lengths-1", 2, frozenset(), None
+
+        def embed(self, texts, purpose="document"):
+            rows = [np.array([1.0, len(text)], np.float32) for text in texts]
+            return [row / np.linalg.norm(row) for row in rows]
+
+    @hookimpl
+    def memservice_embedders():
+        yield EmbedderProvider(name="lengths", open=lambda settings, context: Lengths())
+    ```
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def memservice_reasoners() -> Iterable[providers.ReasonerProvider]:
+    """Offer reasoners. Called once, at start-up.
+
+    Example:
+
+    ```python
+    from memservice.hookspecs import hookimpl
+    from memservice.spi.providers import ReasonerProvider
+    from memservice.spi.reasoner import Consolidated, Derived, Statement, Summarized
+
+    class Verbatim:
+        name, capabilities = "verbatim", frozenset()
+
+        def derive(self, request):
+            own = [m for m in request.messages if m.new and m.author == request.observed]
+            return Derived([Statement(m.content, (m.key,)) for m in own if m.content.strip()])
+
+        def summarize(self, request):
+            return Summarized(content="")
+
+        def consolidate(self, request):
+            return Consolidated()
+
+        def answer(self, request):
+            for piece in request.evidence[:3]:
+                yield piece.content + "\\n"
+
+    @hookimpl
+    def memservice_reasoners():
+        yield ReasonerProvider(name="verbatim", open=lambda settings, context: Verbatim())
+    ```
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def memservice_webhook_transports() -> Iterable[providers.WebhookTransportProvider]:
+    """Offer ways to deliver webhook events. Called once, at start-up.
+
+    Example:
+
+    ```python
+    from memservice.hookspecs import hookimpl
+    from memservice.spi.providers import WebhookTransportProvider
+    from memservice.spi.webhooks import Outcome
+
+    class Printer:
+        def check(self, url):
+            return None
+
+        def deliver(self, url, body, headers):
+            print(url, body.decode())
+            return Outcome(status=200)
+
+    @hookimpl
+    def memservice_webhook_transports():
+        yield WebhookTransportProvider(name="printer", schemes=("print",), open=lambda settings, context: Printer())
+    ```
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def memservice_app_started(app: Flask) -> None:
+    """The application is built and about to serve. Called once per process, for every listener.
+
+    Example:
+
+    ```python
+    from memservice.hookspecs import hookimpl
+
+    @hookimpl
+    def memservice_app_started(app):
+        app.logger.info("hello")
+    ```
+    """
+
+
+@hookspec
+def memservice_cli_commands() -> Iterable[click.Command]:
+    """Add commands to `memservice`. Called once, when the command line starts.
+
+    Example:
+
+    ```python
+    import click
+
+    from memservice.hookspecs import hookimpl
+
+    @click.command("hello")
+    def hello():
+        click.echo("hello")
+
+    @hookimpl
+    def memservice_cli_commands():
+        yield hello
+    ```
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def memservice_blueprints() -> Iterable[Blueprint]:
+    """Add routes of your own. Called once, when the application is built; a path that memservice serves stays memservice's.
+
+    Example:
+
+    ```python
+    from flask import Blueprint
+
+    from memservice.hookspecs import hookimpl
+
+    extra = Blueprint("extra", __name__)
+
+    @extra.get("/extra")
+    def answer():
+        return {"extra": True}
+
+    @hookimpl
+    def memservice_blueprints():
+        yield extra
+    ```
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def memservice_message_storing(message: Message) -> Message | None:
+    """A message is about to be stored. Return a changed copy (say, redacted), or None to leave it; raise
+    `memservice.domain.errors.Refused` to refuse the whole request. Called before the transaction, once per message, each listener
+    seeing what the one before it returned.
+
+    Example:
+
+    ```python
+    import dataclasses
+
+    from memservice.hookspecs import hookimpl
+
+    @hookimpl
+    def memservice_message_storing(message):
+        return dataclasses.replace(message, content=message.content.replace("4111 1111", "[card]"))
+    ```
+    """
+
+
+@hookspec
+def memservice_conclusion_storing(conclusion: Conclusion) -> bool | None:
+    """A conclusion is about to be stored. Return False to refuse it; anything else lets it pass. Called before the transaction.
+
+    Example:
+
+    ```python
+    from memservice.hookspecs import hookimpl
+
+    @hookimpl
+    def memservice_conclusion_storing(conclusion):
+        return "password" not in conclusion.content.lower()
+    ```
+    """
+
+
+@hookspec
+def memservice_event_emitted(type: str, data: dict[str, Any]) -> None:
+    """An event was emitted (the same that webhooks and telemetry see). Called after the fact; results are not used.
+
+    Example:
+
+    ```python
+    from memservice.hookspecs import hookimpl
+
+    @hookimpl
+    def memservice_event_emitted(type, data):
+        print(type)
+    ```
+    """

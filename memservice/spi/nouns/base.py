@@ -1,0 +1,15 @@
+"""What the nouns share."""
+
+from __future__ import annotations
+
+from memservice.spi.rows import Order, Rows
+
+CREATED = (Order("created_at"), Order("key"))
+"""Oldest first, ties by key: the order of most listings."""
+
+NEWEST = (Order("created_at", descending=True), Order("key", descending=True))
+
+
+class Noun:
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows

@@ -1,0 +1,106 @@
+"""Background work: tasks, and leases on the units that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from memservice.domain.filters.ast import TRUE, Compare, Node, all_of, where
+from memservice.domain.records import DONE, FAILED, PENDING, Lease, Task
+from memservice.spi.nouns.base import Noun
+from memservice.spi.rows import Order, UniqueViolation
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCount:
+    """How many tasks of one session (None: of no session) are in one state. `working`: pending, while their unit is leased."""
+
+    session_key: int | None
+    state: str
+    working: bool
+    tasks: int
+
+
+class Tasks(Noun):
+    def add(self, tasks: Sequence[Task]) -> list[Task]:
+        return self.rows.put(tasks) if tasks else []
+
+    def by_uid(self, uid: str) -> Task | None:
+        return self.rows.get(Task, where(uid=uid))
+
+    def ready(self, now: datetime, limit: int) -> list[str]:
+        """Units with work to do now, the longest-waiting first: their oldest pending task is due and nobody holds a live lease.
+
+        A task that backs off blocks the tasks behind it in its unit.
+        """
+        oldest: dict[str, Task] = {}
+        for task in self.rows.page(Task, where(state=PENDING)):
+            oldest.setdefault(task.unit, task)
+        held = {lease.unit for lease in self.rows.page(Lease, Compare("expires_at", "gt", now))}
+        return [unit for unit, task in oldest.items() if task.not_before <= now and unit not in held][:limit]
+
+    def next_due(self) -> datetime | None:
+        """When the earliest pending task becomes due; None without pending tasks."""
+        found = self.rows.page(Task, where(state=PENDING), (Order("not_before"), Order("key")), limit=1)
+        return found[0].not_before if found else None
+
+    def pending(self, unit: str, limit: int | None = None) -> list[Task]:
+        """The unit's pending tasks, in the order in which they are to be done."""
+        return self.rows.page(Task, where(unit=unit, state=PENDING), limit=limit)
+
+    def finish(self, keys: Sequence[int], outcome: dict[str, Any], now: datetime) -> None:
+        self.rows.change(Task, where(key=tuple(keys), state=PENDING), state=DONE, outcome=outcome, finished_at=now)
+
+    def fail(self, key: int, error: str, now: datetime, retry_at: datetime | None) -> None:
+        """Record a failed attempt: try again at `retry_at`, or rest as failed."""
+        self.rows.increase(Task, where(key=key), attempts=1)
+        if retry_at is None:
+            self.rows.change(Task, where(key=key), state=FAILED, last_error=error, finished_at=now)
+        else:
+            self.rows.change(Task, where(key=key), last_error=error, not_before=retry_at)
+
+    def purge(self, state: str, before: datetime) -> int:
+        """Erase tasks that came to rest in `state` before that time; returns how many."""
+        return self.rows.delete(Task, all_of(where(state=state), Compare("finished_at", "lt", before)))
+
+    def counts(self, workspace: int, kinds: tuple[str, ...], now: datetime, condition: Node = TRUE) -> list[QueueCount]:
+        """Tasks of these kinds by session, state and whether their unit is leased now."""
+        held = {lease.unit for lease in self.rows.page(Lease, Compare("expires_at", "gt", now))}
+        counts: dict[tuple[int | None, str, bool], int] = {}
+        for task in self.rows.page(Task, all_of(where(workspace_key=workspace, kind=kinds), condition)):
+            bucket = (task.session_key, task.state, task.state == PENDING and task.unit in held)
+            counts[bucket] = counts.get(bucket, 0) + 1
+        return [QueueCount(session, state, working, number) for (session, state, working), number in counts.items()]
+
+    # Leases. (`key`, `number`) identifies one claim for ever: keys are never reused, and the number rises when a lease changes hands.
+
+    def claim(self, unit: str, owner: str, now: datetime, seconds: float) -> Lease | None:
+        """Take the unit's lease if it is free or has expired; None if somebody else holds it."""
+        until = now + timedelta(seconds=seconds)
+        held = self.rows.get(Lease, where(unit=unit), lock=True)
+        if held is None:
+            try:
+                return self.rows.put([Lease(unit=unit, owner=owner, number=1, expires_at=until)])[0]
+            except UniqueViolation:
+                return None
+        if held.expires_at > now:
+            return None
+        return self.rows.put([replace(held, owner=owner, number=held.number + 1, expires_at=until)])[0]
+
+    def renew(self, lease: Lease, now: datetime, seconds: float) -> bool:
+        """Prolong a lease that is still ours; False if it was lost."""
+        return self.rows.change(Lease, _same(lease), expires_at=now + timedelta(seconds=seconds)) == 1
+
+    def holds(self, lease: Lease) -> bool:
+        """Is the lease still ours? Holds its row until commit, so that the answer stays true for the whole transaction."""
+        return self.rows.get(Lease, _same(lease), lock=True) is not None
+
+    def release(self, lease: Lease) -> bool:
+        """Give the lease up; False if it was lost before."""
+        return self.rows.delete(Lease, _same(lease)) == 1
+
+
+def _same(lease: Lease) -> Node:
+    return where(key=lease.key, number=lease.number, owner=lease.owner)

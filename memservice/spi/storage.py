@@ -1,0 +1,117 @@
+"""The storage seam: transactions over rows, and the nouns that services speak."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import Protocol, TypeVar
+
+from memservice.spi import nouns
+from memservice.spi.capabilities import Capability
+from memservice.spi.rows import Rows
+from memservice.spi.text import TextIndex
+from memservice.spi.vectors import VectorIndex
+
+T = TypeVar("T")
+
+
+class View:
+    """One transaction, by noun. A storage that is faster at a noun gives a subclass that returns its own.
+
+    In `Storage.read()` the methods that write raise `ReadOnly`. Not shared between threads, not kept after the transaction.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+    @cached_property
+    def workspaces(self) -> nouns.Workspaces:
+        return nouns.Workspaces(self.rows)
+
+    @cached_property
+    def peers(self) -> nouns.Peers:
+        return nouns.Peers(self.rows)
+
+    @cached_property
+    def sessions(self) -> nouns.Sessions:
+        return nouns.Sessions(self.rows)
+
+    @cached_property
+    def members(self) -> nouns.Members:
+        return nouns.Members(self.rows)
+
+    @cached_property
+    def messages(self) -> nouns.Messages:
+        return nouns.Messages(self.rows)
+
+    @cached_property
+    def summaries(self) -> nouns.Summaries:
+        return nouns.Summaries(self.rows)
+
+    @cached_property
+    def cards(self) -> nouns.Cards:
+        return nouns.Cards(self.rows)
+
+    @cached_property
+    def conclusions(self) -> nouns.Conclusions:
+        return nouns.Conclusions(self.rows)
+
+    @cached_property
+    def tasks(self) -> nouns.Tasks:
+        return nouns.Tasks(self.rows)
+
+    @cached_property
+    def spaces(self) -> nouns.Spaces:
+        return nouns.Spaces(self.rows)
+
+    @cached_property
+    def facts(self) -> nouns.Facts:
+        return nouns.Facts(self.rows)
+
+
+class Storage(Protocol):
+    """An opened storage. Safe to use from several threads; with the capability `SHARED`, from several processes."""
+
+    name: str
+    capabilities: frozenset[Capability]
+    text: TextIndex
+    """The full-text index that lives in this storage (it has the capability `TRANSACTIONAL`)."""
+    vectors: VectorIndex | None
+    """The vector index that lives in this storage, if it has one; used while `VECTOR_STORE_TYPE` is unset."""
+
+    def write(self, fn: Callable[[View], T]) -> T:
+        """Run `fn(view)` in a transaction, commit, and return what it returned.
+
+        All of it is stored, durably, when this returns; nothing of it when it raises. On a transient conflict `fn` runs again, so it
+        has no effects outside the view. Raises `Unavailable` if no connection or lock was had in time. A write inside a write (in
+        the same thread) is a RuntimeError.
+        """
+        ...
+
+    def read(self) -> AbstractContextManager[View]:
+        """A consistent view for reading. Raises `Unavailable` as `write` does. Never wrap a model, a hook or HTTP in it."""
+        ...
+
+    def wait_for_work(self, timeout: float) -> bool:
+        """Return True soon after another thread or process committed something, False after `timeout` seconds without that.
+
+        May return True without reason. Threads may wait at once.
+        """
+        ...
+
+    def check(self) -> None:
+        """Raise `Unavailable` (not reachable) or `SchemaVersionError` (wrong schema)."""
+        ...
+
+    def schema_version(self) -> str | None:
+        """The revision of the schema in the store; None for an empty one."""
+        ...
+
+    def migrate(self) -> None:
+        """Bring the schema to this release's, under a lock that other processes respect. Raises `SchemaVersionError` for a newer one."""
+        ...
+
+    def close(self) -> None:
+        """Release everything. May be called twice."""
+        ...
