@@ -62,7 +62,7 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class Substring:
-    """Text contains `needle`, both case-folded by `str.lower`; no wildcards."""
+    """Text contains `needle`, both lower-cased character by character (`jsontext.fold`); no wildcards."""
 
     field: str
     needle: str
@@ -79,7 +79,9 @@ class Holds:
 @dataclass(frozen=True, slots=True)
 class Contains:
     """JSON containment as PostgreSQL's `@>`: objects by subset of keys, lists when every given element is contained in some
-    element, scalars by equality (1 equals 1.0, true equals only true, null only null)."""
+    element, scalars by equality (1 equals 1.0, true equals only true, null only null).
+
+    `value` is an object; a list does not contain a bare scalar, at any level."""
 
     field: str
     value: Any
@@ -87,7 +89,11 @@ class Contains:
 
 @dataclass(frozen=True, slots=True)
 class KeyEqual:
-    """Text of the first-level `key` of a JSON object equals `text` (numbers as JSON prints them, booleans `true`/`false`)."""
+    """Text of the first-level `key` of a JSON object equals `text`.
+
+    The text of a value (`jsontext.value_text`): a string itself, `true`/`false`, a number as plain decimal without needless
+    zeros (1.0 is `1`, 1e-7 is `0.0000001`). Null, objects and lists have none and match no test of text.
+    """
 
     field: str
     key: str
@@ -96,14 +102,15 @@ class KeyEqual:
 
 @dataclass(frozen=True, slots=True)
 class KeyCompare:
-    """Ordering against the value at a first-level key. A number compares numerically with stored numbers and numeric strings
-    (anything else does not match); a string compares by code point with the value's text."""
+    """Ordering against the value at a first-level key. A number compares by exact decimal value with stored numbers and numeric
+    strings (`jsontext.NUMERIC`; anything else does not match, with any `op`); a string compares by code point with the value's
+    text."""
 
     field: str
     key: str
     op: Ordering | Literal["eq", "ne"]
     operand: float | str
-    """`ne` too is false where the key is missing or null."""
+    """`ne` too is false where the key is missing or null. Objects and lists have no text, so they differ from every string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +124,14 @@ class KeyOneOf:
 
 @dataclass(frozen=True, slots=True)
 class KeySubstring:
-    """Text of the value at a first-level key contains `needle`, both case-folded by `str.lower`."""
+    """Text of the value at a first-level key, or of an element if it is a list, contains `needle`, both folded as for `Substring`."""
 
     field: str
     key: str
     needle: str
 
 
-Node = (
-    All | Any_ | Not | Equal | Compare | OneOf | IsNull | Substring | Holds | Contains | KeyEqual | KeyCompare | KeyOneOf | KeySubstring
-)
+Node = All | Any_ | Not | Equal | Compare | OneOf | IsNull | Substring | Holds | Contains | KeyEqual | KeyCompare | KeyOneOf | KeySubstring
 
 TRUE = All()
 FALSE = Any_()

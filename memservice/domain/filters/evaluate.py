@@ -1,0 +1,118 @@
+"""The reference evaluator: what each node of a filter means. Storages translate; where they differ from this, they are wrong."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, assert_never
+
+from memservice.domain.filters.ast import (
+    All,
+    Any_,
+    Compare,
+    Contains,
+    Equal,
+    Holds,
+    IsNull,
+    KeyCompare,
+    KeyEqual,
+    KeyOneOf,
+    KeySubstring,
+    Node,
+    Not,
+    OneOf,
+    Ordering,
+    Substring,
+)
+from memservice.domain.filters.jsontext import contains, fold, order, value_number, value_text
+
+
+def matches(row: Any, node: Node) -> bool:
+    """Whether the record `row` satisfies `node`. Values of different types (a bool is no number) are never equal nor ordered."""
+    match node:
+        case All(parts):
+            return all(matches(row, part) for part in parts)
+        case Any_(parts):
+            return any(matches(row, part) for part in parts)
+        case Not(part):
+            return not matches(row, part)
+        case Equal(field, value):
+            return _order(getattr(row, field), value) == 0
+        case Compare(field, op, value):
+            return _holds(_order(getattr(row, field), value), op)
+        case OneOf(field, values):
+            stored = getattr(row, field)
+            return stored in values if isinstance(stored, str) else any(_order(stored, value) == 0 for value in values)
+        case IsNull(field):
+            return getattr(row, field) is None
+        case Substring(field, needle):
+            return _within(getattr(row, field), needle)
+        case Holds(field, item):
+            held = getattr(row, field)
+            return isinstance(held, list) and item in held
+        case Contains(field, value):
+            return contains(getattr(row, field), value)
+        case KeyEqual(field, key, text):
+            return value_text(_at(row, field, key)) == text
+        case KeyCompare():
+            return _key_compare(_at(row, node.field, node.key), node)
+        case KeyOneOf(field, key, texts):
+            return value_text(_at(row, field, key)) in texts
+        case KeySubstring(field, key, needle):
+            found = _at(row, field, key)
+            return any(_within(value_text(item), needle) for item in (found if isinstance(found, list) else [found]))
+        case _:
+            assert_never(node)
+
+
+def _at(row: Any, field: str, key: str) -> Any:
+    """The value at a first-level key of a JSON column; None where there is none."""
+    stored = getattr(row, field)
+    return stored.get(key) if isinstance(stored, dict) else None
+
+
+def _key_compare(stored: Any, node: KeyCompare) -> bool:
+    if stored is None:
+        return False
+    if isinstance(node.operand, str):
+        text = value_text(stored)
+        if text is None:
+            return node.op == "ne"
+        return _holds((text > node.operand) - (text < node.operand), node.op)
+    number = value_number(stored)
+    return number is not None and _holds(order(number, node.operand), node.op)
+
+
+def _order(stored: Any, value: Any) -> int | None:
+    """-1, 0, 1, or None where the two cannot be compared (null, or different types)."""
+    if isinstance(stored, bool) or isinstance(value, bool):
+        comparable = isinstance(stored, bool) and isinstance(value, bool)
+    elif isinstance(stored, int | float):
+        return order(stored, value) if isinstance(value, int | float) else None
+    else:
+        comparable = any(isinstance(stored, kind) and isinstance(value, kind) for kind in (str, datetime))
+    return (stored > value) - (stored < value) if comparable else None
+
+
+def _holds(sign: int | None, op: Ordering | str) -> bool:
+    """Whether an outcome of `_order` satisfies `op`."""
+    if sign is None:
+        return False
+    match op:
+        case "gt":
+            return sign > 0
+        case "gte":
+            return sign >= 0
+        case "lt":
+            return sign < 0
+        case "lte":
+            return sign <= 0
+        case "eq":
+            return sign == 0
+        case "ne":
+            return sign != 0
+        case _:
+            raise ValueError(f"unknown operator {op!r}")
+
+
+def _within(text: object, needle: str) -> bool:
+    return isinstance(text, str) and fold(needle) in fold(text)

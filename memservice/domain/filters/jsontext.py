@@ -1,0 +1,81 @@
+"""What values inside JSON columns mean to filters: their text, their number, containment.
+
+Each rule can be said exactly in SQL. For a JSON value `v` of PostgreSQL (`jsonb`):
+* text: `v #>> '{}'` for strings and booleans, `trim_scale((v #>> '{}')::numeric)::text` for numbers, else NULL;
+* number: of a number, or of a string that matches `NUMERIC` (`~ '^(…)$'`), its text cast to `numeric`;
+* containment: `@>`.
+A database without decimals or Unicode case (SQLite) registers these functions, for the cases that its own do not decide.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from typing import Any
+
+NUMERIC = r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?"
+"""Texts that are numbers, in full. Bounded, so that no database overflows on one."""
+
+Number = int | float | Decimal
+
+_NUMERIC = re.compile(NUMERIC)
+_EXACT = 2**53
+
+
+def fold(text: str) -> str:
+    """`text` lower-cased character by character (`str.lower` alone makes sigma depend on its place in the word)."""
+    return text.replace("Σ", "σ").lower()
+
+
+def number_text(number: int | float) -> str:
+    """Plain decimal text, no exponent, no needless zeros; a float stands for its shortest decimal form. Finite numbers only."""
+    if isinstance(number, int):
+        return str(number)
+    if number.is_integer() and abs(number) < _EXACT:
+        return str(int(number))
+    return format(Decimal(repr(number)).normalize(), "f")
+
+
+def value_text(value: object) -> str | None:
+    """The text of a JSON value; None for null, objects and lists."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float) and math.isfinite(value):
+        return number_text(value)
+    return None
+
+
+def value_number(value: object) -> Number | None:
+    """The number that a JSON value is or spells; None for everything else."""
+    if isinstance(value, str):
+        return Decimal(value) if _NUMERIC.fullmatch(value) else None
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return value
+    return None
+
+
+def order(a: Number, b: Number) -> int:
+    """-1, 0 or 1 as `a` is less than, equal to or greater than `b`, by exact decimal value."""
+    if type(a) is not type(b):
+        a, b = _decimal(a), _decimal(b)
+    return (a > b) - (a < b)
+
+
+def _decimal(number: Number) -> Decimal:
+    return Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
+
+
+def contains(stored: Any, wanted: Any) -> bool:
+    """JSON containment, as PostgreSQL's `@>` has it below the top level: every part of `wanted` is found in `stored`."""
+    if isinstance(wanted, dict):
+        return isinstance(stored, dict) and all(key in stored and contains(stored[key], inner) for key, inner in wanted.items())
+    if isinstance(wanted, list):
+        return isinstance(stored, list) and all(any(contains(item, inner) for item in stored) for inner in wanted)
+    if isinstance(wanted, bool) or wanted is None:
+        return stored is wanted
+    if isinstance(wanted, str):
+        return isinstance(stored, str) and stored == wanted
+    return isinstance(stored, int | float) and not isinstance(stored, bool) and order(stored, wanted) == 0

@@ -1,0 +1,104 @@
+"""Conditions on a JSON column: containment, and operators on its first-level keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memservice.domain.filters.ast import FALSE, TRUE, Any_, Contains, IsNull, KeyCompare, KeyOneOf, KeySubstring, Node, all_of
+from memservice.domain.filters.jsontext import value_text
+from memservice.domain.filters.limits import OPERATORS, ORDERINGS, WILDCARD, Budget, as_list, known_operators, refuse
+from memservice.domain.filters.operands import number, spells_number, text, type_name
+from memservice.domain.values import Loc, check_json, shown, strip_nul
+
+
+def json_column(field: str, name: str, value: Any, loc: Loc, budget: Budget) -> Node:
+    """What `{name: value}` asks of the JSON column `field`.
+
+    An object of operators as a whole can only be `contains`; to filter by a key that is itself named like an operator, put it
+    into that: `{"metadata": {"contains": {"in": 5}}}`.
+    """
+    if value is None:
+        return IsNull(field)
+    if not isinstance(value, dict):
+        refuse(loc, f"Invalid value for '{name}': {shown(value)}. Expected an object, got {type_name(value)}")
+    if any(op in OPERATORS for op in value):
+        return all_of(*(_whole(field, name, op, value[op], loc, budget) for op in known_operators(value, name, loc)))
+    budget.condition(loc, len(value))
+    parts: list[Node] = []
+    plain: dict[str, Any] = {}
+    for given, wanted in value.items():
+        here = (*loc, shown(given))
+        key = text(given, here)
+        if wanted == WILDCARD:
+            continue
+        if isinstance(wanted, dict) and any(op in OPERATORS for op in wanted):
+            parts.extend(_operator(field, key, op, wanted[op], here, budget) for op in known_operators(wanted, given, here))
+        else:
+            plain[key] = wanted
+    if plain:
+        parts.append(_containment(field, plain, loc, budget))
+    return all_of(*parts)
+
+
+def _whole(field: str, name: str, op: str, value: Any, loc: Loc, budget: Budget) -> Node:
+    if op not in ("contains", "icontains"):
+        refuse(loc, f"Operator '{op}' is not supported on '{name}'")
+    if not isinstance(value, dict):
+        refuse(loc, f"Invalid value for '{op}' on '{name}': {shown(value)}. Expected an object, got {type_name(value)}")
+    return _containment(field, value, loc, budget)
+
+
+def _containment(field: str, value: dict[str, Any], loc: Loc, budget: Budget) -> Node:
+    budget.contained(loc, value)
+    check_json(value, loc)
+    return Contains(field, strip_nul(value))
+
+
+def _operator(field: str, key: str, op: str, value: Any, loc: Loc, budget: Budget) -> Node:
+    """`{key: {op: value}}`. Booleans compare as the texts `true` and `false`; a string that spells a number, as the number."""
+    budget.condition(loc)
+    if op == "in":
+        return _one_of(field, key, as_list(value, loc), loc, budget)
+    if value is None:
+        if op == "ne":
+            return _present(field, key)
+        refuse(loc, f"Operator '{op}' does not accept null")
+    if op in ("contains", "icontains"):
+        if isinstance(value, dict | list):
+            return _containment(field, {key: value}, loc, budget)
+        return KeySubstring(field, key, _text(value, loc))
+    if isinstance(value, dict | list):
+        refuse(loc, f"Invalid comparison value for '{shown(key)}': expected a string, a number or a boolean, got {type_name(value)}")
+    wanted = number(value, loc) if spells_number(value) else _text(value, loc)
+    return KeyCompare(field, key, "ne" if op == "ne" else ORDERINGS[op], wanted)
+
+
+def _one_of(field: str, key: str, values: list[Any], loc: Loc, budget: Budget) -> Node:
+    """Elements compare as text; null means an explicit null, as in equality."""
+    if WILDCARD in values:
+        return TRUE
+    budget.values(loc, len(values))
+    texts = tuple(dict.fromkeys(_text(value, loc) for value in values if value is not None))
+    one_of: Node = KeyOneOf(field, key, texts) if texts else FALSE
+    return Any_((one_of, Contains(field, {key: None}))) if None in values else one_of
+
+
+def _text(value: Any, loc: Loc) -> str:
+    """The text that `value` compares as."""
+    if isinstance(value, str):
+        return text(value, loc)
+    check_json(value, loc)
+    found = value_text(value)
+    if found is None:
+        refuse(loc, f"Invalid value: expected strings, numbers or booleans, got {type_name(value)}")
+    return found
+
+
+def _present(field: str, key: str) -> Node:
+    """The key holds an object, a list, or anything that has a text: all but null."""
+    return Any_((Contains(field, {key: {}}), Contains(field, {key: []}), KeyCompare(field, key, "gte", "")))
+
+
+def containment(field: str, value: dict[str, Any], loc: Loc) -> Node:
+    """Containment alone, every key literal."""
+    return _containment(field, value, loc, Budget()) if value else TRUE

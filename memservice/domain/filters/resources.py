@@ -1,0 +1,122 @@
+"""Which names callers may filter each resource by, and what they stand for in our records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from memservice.domain.records import ACTIVE, LEVELS
+
+
+class Kind(StrEnum):
+    TEXT = "text"
+    NUMBER = "number"
+    TIME = "time"
+    JSON = "json"
+    LIST = "list"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A field of the record."""
+
+    field: str
+    kind: Kind = Kind.TEXT
+    choices: tuple[str, ...] = ()
+    """Equality with any other value is an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A text that is the same for every row the filter can reach: `value`, or the slug of the route's workspace."""
+
+    value: str | None = None
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A boolean, never null: whether the record's `field` is `when`."""
+
+    field: str
+    when: str
+
+
+Column = Stored | Fixed | Flag
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    name: str
+    """As error messages name it."""
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    raw: bool = False
+    """Whether columns may be named as they are stored; only changes the words of an error."""
+
+    @property
+    def needs_workspace(self) -> bool:
+        return any(isinstance(column, Fixed) and column.value is None for column in self.columns.values())
+
+
+_CREATED_AT = Stored("created_at", Kind.TIME)
+_METADATA = Stored("metadata", Kind.JSON)
+_INTERNAL = Stored("internal", Kind.JSON)
+_WORKSPACE = Fixed()
+
+WORKSPACE = Resource("Workspace", {"id": Stored("slug"), "created_at": _CREATED_AT, "metadata": _METADATA})
+
+PEER = Resource(
+    "Peer",
+    {"id": Stored("slug"), "workspace_id": _WORKSPACE, "created_at": _CREATED_AT, "metadata": _METADATA},
+)
+
+SESSION = Resource(
+    "Session",
+    {
+        "id": Stored("slug"),
+        "workspace_id": _WORKSPACE,
+        "is_active": Flag("state", ACTIVE),
+        "created_at": _CREATED_AT,
+        "metadata": _METADATA,
+    },
+)
+
+MESSAGE = Resource(
+    "Message",
+    {
+        "peer_id": Stored("author"),
+        "session_id": Stored("session"),
+        "workspace_id": _WORKSPACE,
+        "token_count": Stored("tokens", Kind.NUMBER),
+        "created_at": _CREATED_AT,
+        "metadata": _METADATA,
+    },
+)
+
+CONCLUSION = Resource(
+    "Conclusion",
+    {
+        "id": Stored("uid"),
+        "content": Stored("content"),
+        "observer_id": Stored("observer"),
+        "observer": Stored("observer"),
+        "observed_id": Stored("observed"),
+        "observed": Stored("observed"),
+        "session_id": Stored("session"),
+        "session_name": Stored("session"),
+        "workspace_id": _WORKSPACE,
+        "workspace_name": _WORKSPACE,
+        "level": Stored("level", choices=LEVELS),
+        "times_derived": Stored("times_derived", Kind.NUMBER),
+        "source_ids": Stored("source_ids", Kind.LIST),
+        # What the service notes about a conclusion (premises, pattern …) is its metadata to callers of generations 2 and 3.
+        "metadata": _INTERNAL,
+        "internal_metadata": _INTERNAL,
+        "created_at": _CREATED_AT,
+        "deleted_at": Stored("deleted_at", Kind.TIME),
+        # A conclusion can be found from the moment that it is stored: there is no other state of synchronisation to tell.
+        "sync_state": Fixed("synced", choices=("synced", "pending", "failed")),
+    },
+    raw=True,
+)

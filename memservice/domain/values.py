@@ -1,0 +1,180 @@
+"""Values as callers send them: JSON that is decoded and bounded once, metadata limits, NUL, and names.
+
+JSON here is what every store can keep: finite doubles, integers of 64 bits, text without lone surrogates, bounded nesting.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from memservice.domain.errors import InvalidInput
+
+Loc = tuple[str | int, ...]
+
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+JSON_DEPTH_MAX = 100
+"""Containers inside containers, the outermost counting as 1."""
+
+METADATA_KEYS_MAX = 100
+METADATA_DEPTH_MAX = 5
+
+NAME_MAX = 512
+SCOPE_NAME_MAX = 506
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_OUT_OF_RANGE = "Number out of range: {}. Numbers must be finite doubles or 64-bit integers"
+_TOO_DEEP = f"JSON may be nested at most {JSON_DEPTH_MAX} levels deep"
+
+
+def shown(value: object, limit: int = 100) -> str:
+    """`value` as an error message can carry it: at most `limit` characters, encodable as UTF-8."""
+    # A giant integer or a deep list cannot be printed at all, and need not be.
+    if isinstance(value, int) and value.bit_length() > 1000:
+        return "<integer>"
+    if isinstance(value, dict | list):
+        return "{…}" if isinstance(value, dict) else "[…]"
+    text = str(value)
+    return _SURROGATE.sub("\ufffd", text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+class _OutOfRange(ValueError):
+    """A number literal that no column can hold."""
+
+
+def _int(literal: str) -> int:
+    if len(literal) <= 20:  # "-" and 19 digits; longer ones need not be converted to be refused
+        number = int(literal)
+        if INT_MIN <= number <= INT_MAX:
+            return number
+    raise _OutOfRange(_OUT_OF_RANGE.format(shown(literal)))
+
+
+def _float(literal: str) -> float:
+    number = float(literal)
+    if math.isfinite(number):
+        return number
+    raise _OutOfRange(_OUT_OF_RANGE.format(shown(literal)))
+
+
+def _constant(literal: str) -> NoReturn:
+    raise _OutOfRange(_OUT_OF_RANGE.format(literal))
+
+
+# Numbers are rare in bodies, so hooks on them cost less than looking through the text for odd ones.
+_DECODER = json.JSONDecoder(parse_int=_int, parse_float=_float, parse_constant=_constant)
+
+
+def loads(raw: bytes, loc: Sequence[str | int] = ("body",)) -> Any:
+    """The JSON value in `raw` (UTF-8), good for `check_json`. NUL is left in place.
+
+    Raises InvalidInput: kind `json_invalid` at `loc` + byte or character offset where it is not JSON, `value_error` where it is
+    JSON of a kind that cannot be kept.
+    """
+    try:
+        text = raw.decode("utf-8")
+        value = _DECODER.decode(text)
+    except UnicodeDecodeError as error:
+        raise InvalidInput.at(*loc, error.start, message="JSON decode error: not UTF-8", kind="json_invalid") from error
+    except json.JSONDecodeError as error:
+        raise InvalidInput.at(*loc, error.pos, message=f"JSON decode error: {error.msg}", kind="json_invalid") from error
+    except _OutOfRange as error:
+        raise InvalidInput.at(*loc, message=str(error)) from error
+    except RecursionError as error:
+        raise InvalidInput.at(*loc, message=_TOO_DEEP) from error
+    # Only bodies with many brackets can be deep, and only those with such an escape can hold a lone surrogate.
+    if text.count("{") + text.count("[") > JSON_DEPTH_MAX and _depth(value) > JSON_DEPTH_MAX:
+        raise InvalidInput.at(*loc, message=_TOO_DEEP)
+    if "\\u" in text and _SURROGATE_ESCAPE.search(text):
+        check_json(value, loc)
+    return value
+
+
+def check_json(value: object, loc: Sequence[str | int]) -> None:
+    """Raise InvalidInput, at the first place that is wrong, unless `value` is JSON that every store can keep."""
+    level: list[tuple[Loc, object]] = [(tuple(loc), value)]
+    depth = 0
+    while level:
+        deeper: list[tuple[Loc, object]] = []
+        for here, item in level:
+            if isinstance(item, dict):
+                for key, inner in item.items():
+                    problem = _problem(key) if isinstance(key, str) else "Keys must be strings"
+                    if problem:
+                        raise InvalidInput.at(*here, shown(key), message=problem)
+                    deeper.append(((*here, key), inner))
+            elif isinstance(item, list):
+                deeper.extend(((*here, index), inner) for index, inner in enumerate(item))
+            elif problem := _problem(item):
+                raise InvalidInput.at(*here, message=problem)
+        depth += 1
+        if deeper and depth > JSON_DEPTH_MAX:
+            raise InvalidInput.at(*loc, message=_TOO_DEEP)
+        level = deeper
+
+
+def _problem(item: object) -> str | None:
+    """What is wrong with a scalar, or None."""
+    if isinstance(item, str):
+        return None if item.isascii() or not _SURROGATE.search(item) else "Text must not contain lone surrogates"
+    if item is None or isinstance(item, bool):
+        return None
+    if isinstance(item, int):
+        return None if INT_MIN <= item <= INT_MAX else _OUT_OF_RANGE.format(shown(item))
+    if isinstance(item, float):
+        return None if math.isfinite(item) else _OUT_OF_RANGE.format(shown(item))
+    return f"Not a JSON value: {type(item).__name__}"
+
+
+def _depth(value: object) -> int:
+    """Containers inside containers; looks at containers only, and stops just past the maximum."""
+    level = [value] if isinstance(value, dict | list) else []
+    depth = 0
+    while level and depth <= JSON_DEPTH_MAX:
+        depth += 1
+        level = [inner for item in level for inner in (item.values() if isinstance(item, dict) else item) if isinstance(inner, dict | list)]
+    return depth
+
+
+def strip_nul(value: Any) -> Any:
+    """`value` without U+0000 in any text or key. `value` is bounded JSON (`loads`, `check_json`)."""
+    if isinstance(value, str):
+        return value.replace("\0", "") if "\0" in value else value
+    if isinstance(value, dict):
+        return {strip_nul(key): strip_nul(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [strip_nul(inner) for inner in value]
+    return value
+
+
+def check_metadata(value: object, loc: Sequence[str | int]) -> None:
+    """Raise InvalidInput unless `value` is an object of at most 100 keys and 5 levels.
+
+    Only top-level keys count, and only objects directly in objects nest; the metadata object itself is level 1.
+    """
+    if not isinstance(value, dict):
+        raise InvalidInput.at(*loc, message="Metadata must be an object", kind="dict_type")
+    if len(value) > METADATA_KEYS_MAX:
+        raise InvalidInput.at(*loc, message=f"Metadata may have at most {METADATA_KEYS_MAX} keys, got {len(value)}")
+    level = [value]
+    for _ in range(METADATA_DEPTH_MAX):
+        level = [inner for item in level for inner in item.values() if isinstance(inner, dict)]
+        if not level:
+            return
+    raise InvalidInput.at(*loc, message=f"Metadata may be nested at most {METADATA_DEPTH_MAX} levels deep")
+
+
+def name_problem(name: str, max_length: int = NAME_MAX) -> str | None:
+    """What keeps `name` from being the id of a workspace, peer or session (or of a scope, with its own maximum), or None."""
+    if not name:
+        return "String should have at least 1 character"
+    if len(name) > max_length:
+        return f"String should have at most {max_length} characters"
+    if not _NAME.fullmatch(name):
+        return "String should match pattern '^[a-zA-Z0-9_-]+$'"
+    return None
