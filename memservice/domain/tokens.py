@@ -1,0 +1,89 @@
+"""Exact o200k token counts, offline: the unit of every budget and of the cumulative counts in the store.
+
+The vocabulary is loaded at first use (about 0.1 s), from `rs-bpe`, else from `bpe-openai`; both give the same counts.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+
+from memservice.domain.errors import ConfigurationError
+
+COUNTER = "o200k_base"
+"""What counts are made with. It is recorded in the store: counts of two counters are never added up."""
+
+_lock = threading.Lock()
+_loaded: tuple[str, Callable[[str], int]] | None = None
+
+_PIECE = 40_000
+"""Characters that `bpe-openai` is given at once: it refuses 200,000 tokens, and a character is at most four."""
+
+_SAFE_CUT = re.compile(r"[^\W_](?=[ \n,.:;!?\u3001\u3002\uff0c])")
+"""A letter or digit before a blank or a stop always ends one of the vocabulary's words, so a cut between them changes no count."""
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text in pieces whose counts add up; only a word longer than 20,000 characters is cut inside."""
+    start = 0
+    while len(text) - start > _PIECE:
+        cut = start + _PIECE
+        for found in _SAFE_CUT.finditer(text, start + _PIECE // 2, start + _PIECE + 1):
+            cut = found.end()
+        yield text[start:cut]
+        start = cut
+    yield text[start:]
+
+
+def _rs_bpe() -> Callable[[str], int]:
+    from rs_bpe.bpe import openai  # type: ignore[import-not-found, unused-ignore]
+
+    count: Callable[[str], int] = openai.o200k_base().count
+    return count
+
+
+def _bpe_openai() -> Callable[[str], int]:
+    import bpe_openai  # type: ignore[import-not-found, unused-ignore]
+
+    encode = bpe_openai.get_encoding(COUNTER).encode_ordinary
+    return lambda text: sum(len(encode(piece)) for piece in _pieces(text))
+
+
+_IMPLEMENTATIONS: tuple[tuple[str, Callable[[], Callable[[str], int]]], ...] = (("rs-bpe", _rs_bpe), ("bpe-openai", _bpe_openai))
+
+
+def _load() -> tuple[str, Callable[[str], int]]:
+    global _loaded
+    with _lock:
+        if _loaded is None:
+            for name, load in _IMPLEMENTATIONS:
+                try:
+                    _loaded = (name, load())
+                    break
+                except ImportError:
+                    continue
+            else:
+                raise ConfigurationError(
+                    "Tokens cannot be counted: neither rs-bpe nor bpe-openai is installed for this Python. "
+                    "Type `pip install rs-bpe` (or, where it has no wheel, `pip install bpe-openai`)."
+                )
+        return _loaded
+
+
+def count(text: str) -> int:
+    """Tokens of the text in the o200k vocabulary. What looks like a special token is counted as plain text.
+
+    Raises `ConfigurationError` when no implementation is installed, `UnicodeEncodeError` for a lone surrogate.
+    """
+    return (_loaded or _load())[1](text)
+
+
+def counter_id() -> str:
+    """The name under which counts are recorded in the store; whichever implementation makes them."""
+    return COUNTER
+
+
+def implementation() -> str:
+    """Which package counts: for start-up messages and diagnosis."""
+    return (_loaded or _load())[0]
