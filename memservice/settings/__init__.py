@@ -1,0 +1,230 @@
+"""Settings: defaults in code < a TOML file < `.env` in the working directory < the environment.
+
+`load_settings` reads them once, at start-up, and answers every mistake at once. The result is frozen and safe to share.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from memservice.domain.errors import ConfigurationError
+from memservice.settings import sources
+from memservice.settings.declare import Leaf, hints, optional, section, tree
+from memservice.settings.sections import (
+    Deriver,
+    Dialectic,
+    Dream,
+    Embedding,
+    Llm,
+    PeerCard,
+    Representation,
+    Search,
+    Summary,
+    VectorStore,
+)
+from memservice.settings.service import App, Auth, Db, Metrics, PluginSwitches, Retention, Server, Telemetry, Webhook, Worker
+from memservice.settings.sources import Given, Layer
+from memservice.settings.values import mask_uri, read, show
+
+__all__ = ["DEFAULT_FILE", "SettingRow", "Settings", "load_settings", "mask_uri"]
+
+DEFAULT_FILE = "memservice.toml"
+_SHORTHANDS = ("openai", "anthropic", "gemini")
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One setting as `memservice config show` prints it."""
+
+    name: str
+    value_text: str
+    """Masked as far as it is secret; empty where nothing is set."""
+    source: str
+    """`default`, a file's path, `environment`, or what else gave the value."""
+    secret: bool
+    aliases: tuple[str, ...]
+    help: str
+    toml: str
+    """Its place in the TOML file."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that an operator can set. `Settings()` holds the defaults."""
+
+    app: App = section(App(), "")
+    server: Server = section(Server(), "")
+    db: Db = section(Db(), "DB_")
+    auth: Auth = section(Auth(), "AUTH_")
+    llm: Llm = section(Llm(), "LLM_")
+    embedding: Embedding = section(Embedding(), "EMBEDDING_")
+    deriver: Deriver = section(Deriver(), "DERIVER_")
+    peer_card: PeerCard = section(PeerCard(), "PEER_CARD_")
+    dialectic: Dialectic = section(Dialectic(), "DIALECTIC_")
+    summary: Summary = section(Summary(), "SUMMARY_")
+    dream: Dream = section(Dream(), "DREAM_")
+    search: Search = section(Search(), "SEARCH_")
+    representation: Representation = section(Representation(), "REPRESENTATION_")
+    vector_store: VectorStore = section(VectorStore(), "VECTOR_STORE_")
+    worker: Worker = section(Worker(), "WORKER_")
+    retention: Retention = section(Retention(), "RETENTION_")
+    webhook: Webhook = section(Webhook(), "WEBHOOK_")
+    metrics: Metrics = section(Metrics(), "METRICS_")
+    telemetry: Telemetry = section(Telemetry(), "TELEMETRY_")
+    plugins: PluginSwitches = section(PluginSwitches(), "MEMSERVICE_PLUGINS_")
+
+    sources: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """Where each value that is not a default came from, by canonical name."""
+    notes: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """What the operator should be told: names without effect, likely slips of the pen."""
+    file: Path | None = field(default=None, compare=False)
+    """The TOML file that was read."""
+
+    def is_set(self, name: str) -> bool:
+        """Whether anything other than the default decided the setting of this canonical name."""
+        return name in self.sources
+
+    def rows(self, everything: bool = False) -> list[SettingRow]:
+        """Every setting in order. The many of a model's that are empty are left out unless `everything` is wanted."""
+        return [row for leaf in tree(Settings).leaves if (row := self._row(leaf)) and (everything or not _dull(leaf, row))]
+
+    def _row(self, leaf: Leaf) -> SettingRow | None:
+        value: Any = self
+        for attribute in leaf.path:
+            value = getattr(value, attribute)
+            if value is None:
+                break
+        source = self.sources.get(leaf.name, "default")
+        secrecy = leaf.meta.secrecy
+        return SettingRow(leaf.name, show(value, secrecy), source, secrecy == "secret", leaf.aliases, leaf.meta.help, leaf.toml)
+
+
+def load_settings(
+    config: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> Settings:
+    """Read all layers and check every value.
+
+    `config` names the TOML file; else `MEMSERVICE_CONFIG` does; else `memservice.toml` in `cwd` is read if it is there.
+    `overrides` (a command line's options, by canonical name) are strongest. Raises `ConfigurationError` that lists every mistake with
+    the setting, its source, its value (masked if secret) and what is allowed.
+    """
+    environ = os.environ if environ is None else environ
+    cwd = Path.cwd() if cwd is None else cwd
+    file = _file(config, environ, cwd)
+    known = tree(Settings)
+    layers: list[Layer] = []
+    if file is not None:
+        layers.append(sources.from_toml(file, known))
+    dotenv = cwd / ".env"
+    if dotenv.is_file():
+        layers.append(sources.from_dotenv(dotenv, known))
+    layers.append(sources.from_variables(environ, known, "environment", ours=False))
+    layers.append(sources.from_overrides(overrides or {}, known, "command line"))
+
+    problems = [problem for layer in layers for problem in layer.problems]
+    given = {leaf: value for layer in layers for leaf, value in layer.values.items()}
+    values: dict[tuple[str, ...], Any] = {}
+    for leaf, value in given.items():
+        try:
+            values[leaf.path] = read(leaf, value.raw)
+        except ValueError as error:
+            problems.append(sources.refusal(leaf, value, str(error)))
+    origin = {leaf.name: _source(leaf, value) for leaf, value in given.items()}
+    _split_shorthand(values, origin)
+    _choose_embedder(values, origin)
+    made: Settings = _build(Settings, (), values, Settings())
+    if not problems:
+        problems.extend(_contradictions(made))
+    if problems:
+        raise ConfigurationError("\n".join(["the settings cannot be used:", *(f"  {problem}" for problem in problems)]))
+    notes = tuple(note for layer in layers for note in layer.notes)
+    return replace(made, sources=origin, notes=notes, file=file)
+
+
+def _file(config: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
+    named = config or environ.get("MEMSERVICE_CONFIG", "").strip() or None
+    if named is None:
+        found = cwd / DEFAULT_FILE
+        return found if found.is_file() else None
+    path = cwd / Path(named).expanduser()
+    if not path.is_file():
+        by = "--config" if config else "MEMSERVICE_CONFIG"
+        raise ConfigurationError(f"there is no file {path}, which {by} names")
+    return path
+
+
+def _source(leaf: Leaf, given: Given) -> str:
+    plain = given.name == leaf.name or given.name.startswith("[")
+    return given.source if plain else f"{given.source}, as {given.name}"
+
+
+def _build(kind: type[Any], path: tuple[str, ...], values: Mapping[tuple[str, ...], Any], default: Any) -> Any:
+    """An instance of `kind` with the values given below `path`; everything else as in `default`. None if there is neither."""
+    changed: dict[str, Any] = {}
+    for part in dataclasses.fields(kind):
+        here = (*path, part.name)
+        if here in values:
+            changed[part.name] = values[here]
+        elif any(given[: len(here)] == here for given in values):
+            inner, _ = optional(hints(kind)[part.name])
+            changed[part.name] = _build(inner, here, values, getattr(default, part.name, None))
+    return replace(default, **changed) if default is not None else kind(**changed)
+
+
+def _split_shorthand(values: dict[tuple[str, ...], Any], origin: dict[str, str]) -> None:
+    """`MODEL = anthropic/name` sets the transport too, unless a transport or a base URL is set: behind one, such names are models."""
+    by_path = tree(Settings).by_path
+    for path in [path for path in values if path[-1] == "model"]:
+        choice = path[:-1]
+        transport, slash, model = values[path].partition("/")
+        decided = (*choice, "transport") in values or values.get((*choice, "overrides", "base_url"))
+        if slash and transport in _SHORTHANDS and not decided:
+            values[path], values[*choice, "transport"] = model, transport
+            origin[by_path[*choice, "transport"].name] = f"follows {by_path[path].name}"
+
+
+def _choose_embedder(values: dict[tuple[str, ...], Any], origin: dict[str, str]) -> None:
+    """Saying how an embedding model is reached chooses it, unless `EMBEDDER` is set."""
+    config = ("embedding", "model_config")
+    if ("app", "embedder") in values:
+        return
+    for path, name in (((*config, "transport"), "TRANSPORT"), ((*config, "overrides", "base_url"), "OVERRIDES__BASE_URL")):
+        if values.get(path):
+            values["app", "embedder"] = values.get((*config, "transport"), "openai")
+            origin["EMBEDDER"] = f"follows EMBEDDING_MODEL_CONFIG__{name}"
+            return
+
+
+def _contradictions(settings: Settings) -> Iterator[str]:
+    summary, deriver = settings.summary, settings.deriver
+    if summary.messages_per_short_summary >= summary.messages_per_long_summary:
+        yield (
+            f"SUMMARY_MESSAGES_PER_SHORT_SUMMARY = {summary.messages_per_short_summary} must be less than "
+            f"SUMMARY_MESSAGES_PER_LONG_SUMMARY = {summary.messages_per_long_summary}"
+        )
+    if deriver.polling_sleep_interval_seconds > deriver.polling_sleep_max_interval_seconds:
+        yield (
+            f"DERIVER_POLLING_SLEEP_INTERVAL_SECONDS = {deriver.polling_sleep_interval_seconds} must not exceed "
+            f"DERIVER_POLLING_SLEEP_MAX_INTERVAL_SECONDS = {deriver.polling_sleep_max_interval_seconds}"
+        )
+    if settings.auth.use_auth and not settings.auth.jwt_secret:
+        yield (
+            "AUTH_USE_AUTH = true needs AUTH_JWT_SECRET; make one with: "
+            "python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
+        )
+    if settings.telemetry.enabled and not settings.telemetry.endpoint:
+        yield "TELEMETRY_ENABLED = true needs TELEMETRY_ENDPOINT"
+
+
+def _dull(leaf: Leaf, row: SettingRow) -> bool:
+    in_model: Sequence[str] = [part for part in leaf.path[:-1] if part.endswith("model_config")]
+    unset = not row.value_text or "fallback" in leaf.path or row.value_text in ("[]", "{}")
+    return bool(in_model) and unset and row.source == "default"

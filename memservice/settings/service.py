@@ -1,0 +1,137 @@
+"""The sections of the settings that concern the running service. Times are in the unit that the name ends with, else seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memservice.settings.declare import Group, setting
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class App(Group):
+    """What concerns the whole service."""
+
+    log_level: str = setting("info", "least level that is logged", choices=("debug", "info", "warning", "error", "critical"))
+    reasoner: str = setting("auto", "`auto`: `llm` where a model is configured, else `extractive`; or the name of a reasoner plugin")
+    embedder: str = setting("hashed", "the name of an embedder plugin; never switched silently on a store that has vectors")
+    redis_url: str | None = setting(None, "set: work is delivered by RQ; unset: by the worker itself", secrecy="uri")
+    namespace: str = setting("memservice", "names this installation in telemetry, metrics and shared vector stores")
+    session_observers_limit: int = setting(10, "most members of a session that observe others", low=0)
+    max_file_size: int = setting(5_242_880, "largest upload, in bytes", low=1)
+    get_context_max_tokens: int = setting(100_000, "largest context, in tokens", low=1, high=250_000)
+    max_message_size: int = setting(25_000, "longest message, in characters", low=1)
+    embed_messages: bool = setting(True, "give messages vectors, if the embedder is a semantic one")
+    cors_origins: tuple[str, ...] = setting(
+        ("http://localhost", "http://127.0.0.1:8000"), "origins whose pages may call this server from a browser; `*` for all"
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Server(Group):
+    """`memservice serve`."""
+
+    host: str = setting("127.0.0.1", "address to listen on; 0.0.0.0 for every one", env="HOST")
+    port: int = setting(8000, "port to listen on; 0 for any free one", low=0, high=65535, env="PORT")
+    workers: int = setting(2, "server processes", low=1, high=256, env="WORKERS")
+    threads: int = setting(32, "threads of each process, one request each", low=2, high=1024, env="THREADS")
+    graceful_timeout_seconds: float = setting(30.0, "how long requests and work in flight may finish after SIGTERM", low=0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Db(Group):
+    """The storage."""
+
+    connection_uri: str = setting(
+        "sqlite:///memservice.db", "where everything is stored; its scheme names a storage plugin (see `memservice plugins`)", secrecy="uri"
+    )
+    schema: str = setting("public", "schema of the tables, for storages that have schemas")
+    pool_class: str = setting("default", "`null` opens a connection for each use", choices=("default", "null"))
+    pool_pre_ping: bool = setting(True, "look whether a pooled connection still works before it is used")
+    pool_size: int = setting(10, "connections kept open by each process", low=1, high=10_000)
+    max_overflow: int = setting(20, "connections opened beyond those when busy", low=0, high=10_000)
+    pool_timeout: float = setting(5.0, "longest wait for a connection or a lock; then 503", low=0, aliases=["POOL_TIMEOUT"])
+    pool_recycle: float = setting(300.0, "age at which a pooled connection is replaced", low=1)
+    pool_use_lifo: bool = setting(True, "use the most recent connection first, so that idle ones close")
+    connect_timeout_seconds: float = setting(2.0, "longest wait for the database to accept a connection", low=0.1)
+    sql_debug: bool = setting(False, "log every statement")
+    synchronous: str = setting(
+        "full",
+        "`full`: what was acknowledged survives a power cut; `normal`: the last moments may be lost, for storages that offer the choice",
+        choices=("full", "normal"),
+    )
+    options: Mapping[str, Any] = setting({}, "settings of that storage plugin alone (JSON object)", secrecy="secret")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Auth(Group):
+    """Keys."""
+
+    use_auth: bool = setting(False, "ask every request for a key")
+    jwt_secret: str | None = setting(None, "signs the keys; required with auth, best 32 characters or more", secrecy="secret")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Worker(Group):
+    """Background work, wherever it runs."""
+
+    remote_units: int = setting(4, "units in flight per worker for a reasoner that waits on a network", low=1, high=1000)
+    sweep_interval_seconds: float = setting(5.0, "how often one worker looks for work that nobody was woken for", low=0.1)
+    max_attempts: int = setting(5, "tries before a task rests as failed", low=1, high=100)
+    retry_backoff_seconds: float = setting(40.0, "pause after the first failure; doubles with each further one", low=0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Retention(Group):
+    """How long what is over is kept. Failed tasks: `DERIVER_QUEUE_ERROR_RETENTION_SECONDS`."""
+
+    done_tasks_hours: float = setting(12.0, "finished tasks", low=0)
+    deliveries_days: float = setting(30.0, "records of webhook deliveries", low=0)
+    usage_days: float = setting(400.0, "records of model usage", low=0)
+    deleted_conclusions_minutes: float = setting(5.0, "conclusions that a user deleted; superseded ones are always kept", low=5)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Webhook(Group):
+    """Deliveries to endpoints."""
+
+    secret: str | None = setting(None, "signs deliveries in the older style, besides each endpoint's own secret", secrecy="secret")
+    max_workspace_limit: int = setting(10, "most endpoints of a workspace", low=0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Metrics(Group):
+    """Prometheus."""
+
+    enabled: bool = setting(False, "serve `/metrics`")
+    namespace: str | None = setting(None, "label of every metric (default: NAMESPACE)")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Telemetry(Group):
+    """CloudEvents for operators."""
+
+    enabled: bool = setting(False, "send events to the endpoint")
+    endpoint: str | None = setting(None, "URL that events are sent to", secrecy="uri")
+    headers: Mapping[str, Any] = setting({}, "sent along with them (JSON object)", secrecy="secret")
+    batch_size: int = setting(100, "most events in one request", low=1)
+    flush_interval_seconds: float = setting(1.0, "longest time an event waits", low=0.01)
+    flush_threshold: int = setting(50, "events that are sent at once", low=1)
+    max_retries: int = setting(3, "tries before a batch is dropped", low=0)
+    max_buffer_size: int = setting(10_000, "most events waiting; the oldest are dropped first", low=1)
+    namespace: str | None = setting(None, "part of the events' source (default: NAMESPACE)")
+    high_volume_sample_rate: float = setting(1.0, "share of high-volume events that is sent", low=0, high=1)
+    trace_payloads_enabled: bool = setting(False, "send prompts and answers along; they hold what users wrote")
+    trace_max_bytes: int = setting(262_144, "most bytes of such a payload", low=1)
+    trace_purposes: tuple[str, ...] = setting((), "only these purposes; empty for all")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PluginSwitches(Group):
+    """To narrow and to watch plugins when something is wrong."""
+
+    only: tuple[str, ...] | None = setting(
+        None, "load only these entry points (names, or the modules they point to)", env="MEMSERVICE_PLUGINS"
+    )
+    trace: bool = setting(False, "print every call of a hook", env="MEMSERVICE_PLUGINS_TRACE")

@@ -1,0 +1,194 @@
+"""Where settings are written: a TOML file, an `.env` file, the environment. Each becomes a layer of raw values, by setting."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from memservice.domain.errors import ConfigurationError
+from memservice.settings.declare import Leaf, Tree
+from memservice.settings.values import show
+
+OWN = "MEMSERVICE_"
+SWITCHES = frozenset({"MEMSERVICE_CONFIG"})
+FOR_TESTS = "MEMSERVICE_TEST_"
+"""Variables of test suites (`memservice.testing`), never settings."""
+
+WITHOUT_EFFECT_PREFIXES = ("SENTRY_", "CACHE_", "LANGFUSE_", "TRACE_VIEWER_", "VECTOR_STORE_TURBOPUFFER_")
+WITHOUT_EFFECT = frozenset(
+    {
+        "PERFORMANCE_LOG_FORMAT",
+        "COLLECT_METRICS_LOCAL",
+        "LOCAL_METRICS_FILE",
+        "REASONING_TRACES_FILE",
+        "DB_TRACING",
+        "DERIVER_LOG_OBSERVATIONS",
+        "VECTOR_STORE_MIGRATED",
+        "VECTOR_STORE_DIMENSIONS",
+        "VECTOR_STORE_LANCEDB_PATH",
+    }
+)
+"""Names that other servers of this API know and this one does without: an operator's old file may keep them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A raw value and where it was found."""
+
+    raw: object
+    name: str
+    source: str
+
+
+@dataclass(slots=True)
+class Layer:
+    """What one source says. `problems` stop the start; `notes` are shown."""
+
+    source: str
+    values: dict[Leaf, Given] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def give(self, leaf: Leaf, raw: object, name: str, *, certain: bool = True) -> None:
+        """Record a value. Two names of one setting must agree, unless the later one is `certain` and the earlier was part of a group."""
+        before = self.values.get(leaf)
+        if before is not None and before.name != name and before.raw != raw and certain:
+            self.problems.append(f"{before.name} and {name} are one setting, but have different values in {self.source}: keep one of them")
+        self.values[leaf] = Given(raw, name, self.source)
+
+
+def from_toml(path: Path, tree: Tree) -> Layer:
+    """The layer that a TOML file makes. Raises `ConfigurationError` if it cannot be read at all."""
+    import tomllib
+
+    layer = Layer(str(path))
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"cannot read the settings in {path}: {error}") from error
+    sections = {leaf.path[0] for leaf in tree.leaves}
+    for key, value in document.items():
+        name = key.lower()
+        leaf = tree.by_variable.get(name.upper())
+        if name in sections and isinstance(value, dict):
+            _table(layer, tree, (name,), value)
+        elif leaf is not None and not isinstance(value, dict):
+            layer.problems.append(f"{key} in {path} stands outside any section: write it as {leaf.toml}")
+        elif _without_effect(name.upper() + "_") or _without_effect(name.upper()):
+            layer.notes.append(f"{key} in {path} has no effect here")
+        else:
+            layer.problems.append(f"{path} has no section or setting called {key}{did_you_mean(name, sections)}")
+    return layer
+
+
+def _table(layer: Layer, tree: Tree, path: tuple[str, ...], table: Mapping[str, Any], *, certain: bool = True) -> None:
+    """Read one table, and the tables in it."""
+    for key, value in table.items():
+        here = (*path, key.lower())
+        where = f"[{'.'.join(path)}] {key}"
+        leaf = tree.by_path.get(here)
+        if leaf is not None:
+            layer.give(leaf, value, where, certain=certain)
+        elif here in tree.groups.values():
+            if isinstance(value, dict):
+                _table(layer, tree, here, value, certain=certain)
+            else:
+                layer.problems.append(f"{where} in {layer.source} must be a table of settings")
+        elif _without_effect("_".join(here).upper()):
+            layer.notes.append(f"{where} in {layer.source} has no effect here")
+        else:
+            siblings = {p[len(path)] for p in (*tree.by_path, *tree.groups.values()) if p[: len(path)] == path and len(p) > len(path)}
+            layer.problems.append(f"there is no setting {where} ({layer.source}){did_you_mean(key.lower(), siblings)}")
+
+
+def from_dotenv(path: Path, tree: Tree) -> Layer:
+    """The layer that an `.env` file makes. Raises `ConfigurationError` if it cannot be read."""
+    from dotenv import dotenv_values
+
+    try:
+        variables = dotenv_values(path, interpolate=False, encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"cannot read the settings in {path}: {error}") from error
+    return from_variables({name: value or "" for name, value in variables.items()}, tree, str(path), ours=True)
+
+
+def from_variables(variables: Mapping[str, str], tree: Tree, source: str, *, ours: bool) -> Layer:
+    """The layer that variables make. An empty variable counts as not set. `ours`: the source was written for memservice alone."""
+    layer = Layer(source)
+    single = []
+    for name, raw in variables.items():
+        known = name.upper() if "__" in name else name
+        if not raw.strip():
+            continue
+        if known in tree.groups:
+            _group(layer, tree, known, raw)
+        elif known in tree.by_variable:
+            single.append((known, raw))
+        else:
+            _unknown(layer, tree, name, ours=ours)
+    grouped = set(layer.values)
+    for name, raw in single:
+        leaf = tree.by_variable[name]
+        layer.give(leaf, raw, name, certain=leaf not in grouped)
+        grouped.discard(leaf)
+    return layer
+
+
+def _group(layer: Layer, tree: Tree, name: str, raw: str) -> None:
+    try:
+        value = json.loads(raw)
+    except ValueError:
+        value = None
+    if isinstance(value, dict):
+        _table(layer, tree, tree.groups[name], value)
+    else:
+        layer.problems.append(f"{name} in {layer.source} must be a JSON object; its settings may also be given one by one: {name}__…")
+
+
+def _unknown(layer: Layer, tree: Tree, name: str, *, ours: bool) -> None:
+    if name.startswith(OWN):
+        if name not in SWITCHES and not name.startswith(FOR_TESTS):
+            own = [known for known in (*tree.by_variable, *SWITCHES) if known.startswith(OWN)]
+            suggestion = did_you_mean(name, own) or f"; those that begin so are {', '.join(sorted(own))}"
+            layer.problems.append(f"there is no setting {name} ({layer.source}){suggestion}")
+    elif _without_effect(name):
+        if ours:
+            layer.notes.append(f"{name} in {layer.source} has no effect here")
+    elif name.startswith(tree.prefixes):
+        suggestion = did_you_mean(name, tree.by_variable, cutoff=0.8)
+        if ours or suggestion:
+            layer.notes.append(f"there is no setting {name} ({layer.source}): ignored{suggestion}")
+
+
+def from_overrides(overrides: Mapping[str, object], tree: Tree, source: str) -> Layer:
+    """The layer of values given in code, by canonical name or alias; None counts as not given."""
+    layer = Layer(source)
+    for name, raw in overrides.items():
+        leaf = tree.by_variable.get(name)
+        if leaf is None:
+            layer.problems.append(f"there is no setting {name} ({source}){did_you_mean(name, tree.by_variable)}")
+        elif raw is not None:
+            layer.give(leaf, raw, name)
+    return layer
+
+
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.55) -> str:
+    """`; did you mean A or B?`, or nothing if no known name is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(known), n=3, cutoff=cutoff)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def refusal(leaf: Leaf, given: Given, allowed: str) -> str:
+    """The sentence that a wrong value is answered with."""
+    named = "" if given.name == leaf.name else f", as {given.name}"
+    shown = show(given.raw, leaf.meta.secrecy) if given.raw != "" else '""'
+    return f"{leaf.name} = {shown} ({given.source}{named}): must be {allowed}"
+
+
+def _without_effect(name: str) -> bool:
+    return name in WITHOUT_EFFECT or name.startswith(WITHOUT_EFFECT_PREFIXES)
