@@ -1,0 +1,119 @@
+"""Ranking: worked examples and laws."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memservice.domain.ranking import K1, B, bm25, fuse, idf, normalise, ranked, spread
+from memservice.spi.text import TextHit, TextMatches
+
+SCORES = st.dictionaries(st.integers(1, 60), st.floats(0, 50), max_size=30)
+
+
+def test_bm25_is_the_formula() -> None:
+    matches = TextMatches(10, 5.0, {"a": 2, "b": 9}, [TextHit(1, {"a": 1, "b": 2}, 5), TextHit(2, {"b": 1}, 20)])
+    scores = bm25(matches)
+    ia, ib = math.log(1 + 8.5 / 2.5), math.log(1 + 1.5 / 9.5)
+    assert scores[1] == pytest.approx(ia * 2.2 / 2.2 + ib * 2 * 2.2 / (2 + 1.2))
+    assert scores[2] == pytest.approx(ib * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 4)))
+
+
+def test_a_rare_term_outweighs_a_common_one_and_a_short_text_a_long_one() -> None:
+    frequencies = {"rare": 1, "common": 900}
+    hits = [TextHit(1, {"common": 3}, 10), TextHit(2, {"rare": 1}, 10), TextHit(3, {"rare": 1}, 40)]
+    assert ranked(bm25(TextMatches(1000, 12.0, frequencies, hits))) == [2, 3, 1]
+
+
+def test_an_empty_index_scores_nothing() -> None:
+    assert bm25(TextMatches(0, 0.0)) == {}
+    assert bm25(TextMatches(0, 0.0, {}, [TextHit(1, {"a": 1}, 0)]))[1] >= 0
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+def test_idf_is_never_negative(documents: int, frequency: int) -> None:
+    assert idf(documents, frequency) >= 0
+
+
+@given(st.integers(1, 50), st.integers(1, 50), st.integers(1, 300), st.integers(1, 1000))
+def test_more_occurrences_never_score_less(tf: int, more: int, length: int, df: int) -> None:
+    matches = TextMatches(1000, 20.0, {"a": df}, [TextHit(1, {"a": tf}, length), TextHit(2, {"a": tf + more}, length)])
+    scores = bm25(matches)
+    assert scores[2] >= scores[1] >= 0
+    assert scores[2] <= idf(1000, df) * (K1 + 1) + 1e-9
+    assert 0 <= B <= 1
+
+
+def test_neighbours_get_half_within_two_places_and_one_session() -> None:
+    positions = {10 * s + q: (s, q) for s in (1, 2) for q in range(1, 8)}
+    assert spread({13: 4.0}, positions) == {13: 4.0, 11: 2.0, 12: 2.0, 14: 2.0, 15: 2.0}
+    assert spread({17: 1.0}, positions) == {17: 1.0, 15: 0.5, 16: 0.5}
+
+
+def test_gifts_add_up_and_are_not_passed_on() -> None:
+    positions = {1: (1, 1), 2: (1, 2), 3: (1, 3), 4: (1, 4), 6: (1, 6)}
+    assert spread({1: 2.0, 3: 4.0}, positions) == {1: 4.0, 2: 3.0, 3: 5.0, 4: 2.0}
+
+
+def test_a_hit_without_a_position_keeps_its_score() -> None:
+    assert spread({1: 2.0}, {2: (1, 2)}) == {1: 2.0}
+
+
+@given(SCORES)
+def test_spreading_never_lowers_a_score(scores: dict[int, float]) -> None:
+    positions = {key: (key % 3, key // 3) for key in range(1, 61)}
+    after = spread(scores, positions)
+    assert all(after[key] >= score for key, score in scores.items())
+    assert sum(after.values()) <= 3 * sum(scores.values()) + 1e-6
+    assert spread(dict(reversed(scores.items())), positions) == after
+
+
+def test_normalise_is_relative_to_the_best() -> None:
+    assert normalise({1: 4.0, 2: 1.0, 3: -1.0}) == {1: 1.0, 2: 0.25, 3: 0.0}
+    assert normalise({1: 0.0}) == {1: 0.0}
+    assert normalise({}) == {}
+
+
+@given(SCORES)
+def test_normalising_keeps_the_order(scores: dict[int, float]) -> None:
+    shares = normalise(scores)
+    assert all(0 <= share <= 1 for share in shares.values())
+    order = ranked(scores)
+    assert all(shares[a] >= shares[b] for a, b in pairwise(order))
+
+
+def test_ties_go_by_key() -> None:
+    assert ranked({3: 1.0, 1: 1.0, 2: 2.0}) == [2, 1, 3]
+    assert ranked({3: 1.0, 1: 1.0, 2: 2.0}, 2) == [2, 1]
+    assert fuse([[5, 3], [3, 5]]) == [3, 5]
+
+
+def test_fusion_is_by_reciprocal_rank() -> None:
+    # 7: 1/21 + 1/23; 8: 1/22 + 1/22; 9: 1/23 + 1/21 … the middle one twice is worth a little less than first and third
+    assert fuse([[7, 8, 9], [9, 8, 7]]) == [7, 9, 8]
+    assert fuse([[1, 2, 3], [2, 4]], k=20) == [2, 1, 4, 3]
+    assert fuse([[1, 2, 3], [2, 4]], limit=1) == [2]
+    assert fuse([[1, 1, 2], []]) == [1, 2]
+    assert fuse([]) == []
+
+
+def test_a_small_k_trusts_the_first_place_more() -> None:
+    lists = [[1, *range(10, 20)], [*range(20, 28), 2], [*range(30, 38), 2]]
+    assert fuse(lists, k=1)[0] == 1
+    assert fuse(lists, k=60)[0] == 2
+
+
+@given(st.lists(st.lists(st.integers(1, 30), unique=True, max_size=15), max_size=4))
+def test_fusion_holds_every_key_once_and_ignores_the_order_of_lists(lists: list[list[int]]) -> None:
+    fused = fuse(lists)
+    assert sorted(fused) == sorted({key for ranking in lists for key in ranking})
+    assert fuse(reversed(lists)) == fused
+
+
+@given(st.lists(st.integers(1, 99), unique=True, max_size=20))
+def test_one_list_stays_as_it_is(ranking: list[int]) -> None:
+    assert fuse([ranking]) == ranking
