@@ -166,7 +166,7 @@ def _source(leaf: Leaf, given: Given) -> str:
     return given.source if plain else f"{given.source}, as {given.name}"
 
 
-def _build(kind: type[Any], path: tuple[str, ...], values: Mapping[tuple[str, ...], Any], default: Any) -> Any:
+def _build(kind: Any, path: tuple[str, ...], values: Mapping[tuple[str, ...], Any], default: Any) -> Any:
     """An instance of `kind` with the values given below `path`; everything else as in `default`. None if there is neither."""
     changed: dict[str, Any] = {}
     for part in dataclasses.fields(kind):

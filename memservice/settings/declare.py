@@ -158,7 +158,7 @@ def _default(part: dataclasses.Field[Any]) -> Any:
     return part.default
 
 
-def _walk(kind: type[Any], prefix: str, path: tuple[str, ...], groups: dict[str, tuple[str, ...]], default: Any) -> Iterator[Leaf]:
+def _walk(kind: Any, prefix: str, path: tuple[str, ...], groups: dict[str, tuple[str, ...]], default: Any) -> Iterator[Leaf]:
     for part in dataclasses.fields(kind):
         hint, _ = optional(hints(kind)[part.name])
         here = (*path, part.name)
@@ -166,7 +166,7 @@ def _walk(kind: type[Any], prefix: str, path: tuple[str, ...], groups: dict[str,
         value = getattr(default, part.name) if default is not None else _default(part)
         if dataclasses.is_dataclass(hint):
             groups[name] = here
-            yield from _walk(hint, name + "__", here, groups, value)  # type: ignore[arg-type]  # a class, as a type hint is
+            yield from _walk(hint, name + "__", here, groups, value)
         else:
             meta: Meta = part.metadata[_META]
             aliases = (*meta.aliases, *(prefix + other.upper() for other in meta.also))

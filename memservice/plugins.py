@@ -1,0 +1,373 @@
+"""Loading plugins and finding what they offer.
+
+`load_plugins` runs once, at start-up. A plugin that cannot be loaded is recorded with its reason and stops nobody, until something that
+it should have offered is asked for: then the reason is the answer.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, entry_points
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import pluggy
+
+from memservice import hookspecs
+from memservice.domain.errors import ConfigurationError
+from memservice.spi import providers as p
+
+if TYPE_CHECKING:
+    from memservice.settings import Settings
+
+GROUP = "memservice"
+"""The entry-point group of every plugin, ours and strangers'."""
+
+P = TypeVar("P", bound=p.Provider)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of provider: the hook that offers it and the words that messages use."""
+
+    hook: str
+    record: type[Any]
+    words: str
+    setting: str
+    """Which setting names one."""
+    section: str
+    """Where its settings are, for messages about one of them."""
+
+
+KINDS = (
+    Kind("memservice_storages", p.StorageProvider, "storage", "DB_CONNECTION_URI", "db"),
+    Kind("memservice_vector_indexes", p.VectorIndexProvider, "vector index", "VECTOR_STORE_TYPE", "vector_store"),
+    Kind("memservice_llms", p.LanguageModelProvider, "language-model protocol", "…MODEL_CONFIG__TRANSPORT", "llm"),
+    Kind("memservice_embedders", p.EmbedderProvider, "embedder", "EMBEDDER", "embedding.model_config"),
+    Kind("memservice_reasoners", p.ReasonerProvider, "reasoner", "REASONER", "reasoner"),
+    Kind("memservice_webhook_transports", p.WebhookTransportProvider, "webhook transport", "the endpoint's URL", "webhook"),
+)
+_KIND_OF: dict[type[Any], Kind] = {kind.record: kind for kind in KINDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a plugin comes from."""
+
+    name: str
+    """Of the entry point; for a plugin given in code, of the object."""
+    target: str
+    distribution: str
+    """Name and version, `memservice 0.1.0`; `code` for a plugin given in code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A plugin, or one of its providers, that cannot be used, and why."""
+
+    origin: Origin
+    reason: str
+    kind: Kind | None = None
+    """None: the whole plugin."""
+    provider: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of `memservice plugins`."""
+
+    kind: str
+    """`storage`, `vector index`, … , `hook` for a listener, `failed`."""
+    name: str
+    plugin: str
+    distribution: str
+    detail: str
+    """Capabilities, or the reason of a failure."""
+
+
+class Plugins:
+    """What was loaded. Made by `load_plugins`; safe to share between threads."""
+
+    def __init__(self, manager: pluggy.PluginManager, origins: Mapping[str, Origin], failures: list[Failure]) -> None:
+        self._manager = manager
+        self._origins = origins
+        self._failures = failures
+        self._offers: dict[Kind, list[tuple[p.Provider, Origin]]] = {kind: [] for kind in KINDS}
+        for kind in KINDS:
+            for name, origin in origins.items():
+                self._collect(kind, name, origin)
+        for kind in KINDS:
+            self._report_duplicates(kind)
+
+    @property
+    def hook(self) -> pluggy.HookRelay:
+        """For calling event hooks: `plugins.hook.memservice_app_started(app=app)`."""
+        return self._manager.hook
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        return tuple(self._failures)
+
+    def storage(self, name_or_uri: str) -> p.StorageProvider:
+        """The storage of this name, or the one that the scheme of this URI names. Lookups raise `ConfigurationError` if there is none."""
+        scheme = name_or_uri.partition(":")[0].partition("+")[0]
+        return self._find(p.StorageProvider, scheme)
+
+    def vector_index(self, name: str) -> p.VectorIndexProvider:
+        return self._find(p.VectorIndexProvider, name)
+
+    def language_model(self, name: str) -> p.LanguageModelProvider:
+        return self._find(p.LanguageModelProvider, name)
+
+    def embedder(self, name: str) -> p.EmbedderProvider:
+        return self._find(p.EmbedderProvider, name)
+
+    def reasoner(self, name: str) -> p.ReasonerProvider:
+        return self._find(p.ReasonerProvider, name)
+
+    def webhook_transport(self, name_or_url: str) -> p.WebhookTransportProvider:
+        return self._find(p.WebhookTransportProvider, name_or_url.partition(":")[0])
+
+    def offers(self, record: type[P]) -> tuple[P, ...]:
+        """Every usable provider of one kind, in no particular order."""
+        return tuple(cast(P, provider) for provider, _ in self._offers[_KIND_OF[record]])
+
+    def open_provider(self, provider: p.Provider, settings: Mapping[str, Any], context: p.Context, *, section: str = "") -> Any:
+        """Check `settings` against the provider's schema, then open it.
+
+        What its schema does not know is left out, so that it can be given a whole section; only under `options`, which is for this
+        provider alone, every name must be known. `section` is the path that messages begin with. Raises `ConfigurationError` with every
+        wrong setting, for a missing driver, or for a storage that the provider does not live in.
+        """
+        kind = _KIND_OF[type(provider)]
+        needed = getattr(provider, "needs_storage", None)
+        if needed is not None and (context.storage is None or context.storage.name != needed):
+            chosen = f"{context.storage.name!r} is open" if context.storage else "none is open"
+            raise ConfigurationError(f"{kind.words} {provider.name!r} lives in the storage {needed!r}, but {chosen}: change {kind.setting}")
+        loaded = _validated(provider, settings, section or kind.section)
+        try:
+            return provider.open(loaded, context)
+        except ImportError as error:
+            raise ConfigurationError(self._missing(kind, provider, error)) from error
+
+    def listing(self) -> list[Row]:
+        """What is offered by whom, who listens to what, and what failed."""
+        rows = [
+            Row(kind.words, provider.name, origin.name, origin.distribution, ", ".join(sorted(provider.capabilities)))
+            for kind in KINDS
+            for provider, origin in sorted(self._offers[kind], key=lambda offer: offer[0].name)
+        ]
+        registration = {kind.hook for kind in KINDS}
+        for name, origin in self._origins.items():
+            for caller in self._manager.get_hookcallers(self._manager.get_plugin(name)) or []:
+                if caller.name not in registration:
+                    rows.append(Row("hook", caller.name, origin.name, origin.distribution, ""))
+        for failure in self._failures:
+            name = failure.provider or failure.origin.name
+            rows.append(Row("failed", name, failure.origin.name, failure.origin.distribution, failure.reason))
+        return rows
+
+    def _collect(self, kind: Kind, plugin: str, origin: Origin) -> None:
+        """Ask one plugin for its providers of one kind."""
+        others = [self._manager.get_plugin(name) for name in self._origins if name != plugin]
+        try:
+            caller = self._manager.subset_hook_caller(kind.hook, others)
+            found = [provider for answer in caller() for provider in answer]
+        except Exception as error:  # a plugin may fail in any way; whoever needs it hears of it
+            self._failures.append(Failure(origin, f"{kind.hook} failed: {_reason(error)}", kind))
+            return
+        for provider in found:
+            name = getattr(provider, "name", None)
+            if not isinstance(provider, kind.record):
+                reason = f"{kind.hook} offers {type(provider).__name__}, not {kind.record.__name__}"
+            elif not name:
+                reason = f"{kind.hook} offers a {kind.words} without a name"
+            elif provider.spi != p.SPI_VERSION:
+                reason = (
+                    f"{kind.words} {name!r} was written for version {provider.spi} of memservice.spi, this is version {p.SPI_VERSION}: "
+                    f"install a release of {origin.distribution} that fits"
+                )
+            else:
+                self._offers[kind].append((provider, origin))
+                continue
+            self._failures.append(Failure(origin, reason, kind, name))
+
+    def _report_duplicates(self, kind: Kind) -> None:
+        """Two providers with one name, or scheme: neither is used, and asking for it says who they are."""
+        owners: dict[str, list[tuple[p.Provider, Origin]]] = {}
+        for offer in self._offers[kind]:
+            for name in _names(offer[0]):
+                owners.setdefault(name, []).append(offer)
+        for name, rivals in owners.items():
+            if len(rivals) < 2:
+                continue
+            who = " and ".join(f"{origin.distribution} ({origin.name} = {origin.target})" for _, origin in rivals)
+            reason = f"{kind.words} {name!r} is offered by {who}: remove one, or name the plugins to load in MEMSERVICE_PLUGINS"
+            for rival in rivals:
+                self._failures.append(Failure(rival[1], reason, kind, name))
+                if rival in self._offers[kind]:
+                    self._offers[kind].remove(rival)
+
+    def _find(self, record: type[P], wanted: str) -> P:
+        kind, name = _KIND_OF[record], wanted.strip().lower()
+        for provider, _ in self._offers[kind]:
+            if name in _names(provider):
+                return cast(P, provider)
+        for failure in self._failures:
+            mine = failure.provider == name if failure.provider else failure.kind in (None, kind) and failure.origin.name == name
+            if mine:
+                source = f"plugin {failure.origin.name!r} of {failure.origin.distribution}"
+                raise ConfigurationError(f"{kind.words} {name!r} cannot be used ({source}): {failure.reason}")
+        known = sorted({known for provider, _ in self._offers[kind] for known in _names(provider)})
+        near = get_close_matches(name, known, n=2)
+        message = f"no plugin offers a {kind.words} called {name!r} ({kind.setting}); known: {', '.join(known) or 'none'}"
+        if near:
+            message += f"; did you mean {' or '.join(near)}?"
+        if self._failures:
+            message += f"; failed to load: {', '.join(sorted({f.origin.name for f in self._failures}))} (see `memservice plugins`)"
+        raise ConfigurationError(message)
+
+    def _missing(self, kind: Kind, provider: p.Provider, error: ImportError) -> str:
+        """The sentence for a driver that cannot be imported."""
+        origin = next((origin for offer, origin in self._offers[kind] if offer is provider), None)
+        subject = f"{kind.words} {provider.name!r}"
+        module = (error.name or "").partition(".")[0]
+        own = origin is not None and module == origin.target.partition(":")[0].partition(".")[0]
+        if not isinstance(error, ModuleNotFoundError) or not module or own:
+            return f"{subject} cannot be opened: {_reason(error)}"
+        owner = _distribution(origin)
+        extras = [] if owner is None else owner.metadata.get_all("Provides-Extra") or []
+        for extra in (provider.name, origin.name if origin else ""):
+            if owner is not None and extra in extras:
+                return f"{subject} needs {module}, which is not installed: pip install '{owner.name}[{extra}]'"
+        return f"{subject} needs {module}, which is not installed: pip install {module}"
+
+
+def load_plugins(settings: Settings | None = None, extra: Iterable[object] = ()) -> Plugins:
+    """Load the plugins of every installed distribution, and those given in `extra` (modules or objects with hooks).
+
+    Never raises for a broken plugin: see `Plugins.failures`. Raises `ConfigurationError` if `MEMSERVICE_PLUGINS` names one that is not
+    installed.
+    """
+    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
+    if settings is not None and settings.plugins.trace:
+        manager.add_hookcall_monitoring(_trace_call, _trace_result)
+    origins: dict[str, Origin] = {}
+    failures: list[Failure] = []
+    for entry in _chosen(settings):
+        origin = Origin(entry.name, entry.value, f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown distribution")
+        try:
+            plugin = entry.load()
+        except Exception as error:  # a plugin may fail in any way; whoever needs it hears of it
+            failures.append(Failure(origin, f"cannot be imported: {_reason(error)}"))
+            continue
+        _register(manager, plugin, origin, origins, failures)
+    for plugin in extra:
+        name = getattr(plugin, "__name__", None) or type(plugin).__name__
+        _register(manager, plugin, Origin(name, name, "code"), origins, failures)
+    return Plugins(manager, origins, failures)
+
+
+def _chosen(settings: Settings | None) -> list[EntryPoint]:
+    """The entry points to load, always in the same order."""
+    found = sorted(entry_points(group=GROUP), key=lambda entry: (entry.dist.name if entry.dist else "", entry.name))
+    only = settings.plugins.only if settings is not None else None
+    if only is None:
+        return found
+    known = {name for entry in found for name in (entry.name, entry.value)}
+    if unknown := [name for name in only if name not in known]:
+        installed = ", ".join(sorted(entry.name for entry in found))
+        raise ConfigurationError(f"MEMSERVICE_PLUGINS names {', '.join(unknown)}, but the plugins installed are {installed}")
+    return [entry for entry in found if entry.name in only or entry.value in only]
+
+
+def _register(
+    manager: pluggy.PluginManager, plugin: Any, origin: Origin, origins: dict[str, Origin], failures: list[Failure]
+) -> None:
+    """Register one plugin and check its hooks, or record why it cannot be."""
+    name = f"{origin.distribution}: {origin.name}"
+    try:
+        manager.register(plugin, name)
+    except (pluggy.PluginValidationError, ValueError) as error:
+        if manager.has_plugin(name) and name not in origins:
+            manager.unregister(name=name)
+        failures.append(Failure(origin, _reason(error)))
+        return
+    try:
+        manager.check_pending()
+    except pluggy.PluginValidationError:
+        specified = [spec for spec in vars(hookspecs) if spec.startswith(f"{hookspecs.PROJECT}_")]
+        unknown = [caller.name for caller in manager.get_hookcallers(plugin) or [] if not caller.has_spec()]
+        near = get_close_matches(unknown[0], specified, n=2)
+        suggestion = f"; did you mean {' or '.join(near)}?" if near else ""
+        manager.unregister(name=name)
+        failures.append(Failure(origin, f"implements hooks that do not exist: {', '.join(unknown)}{suggestion}"))
+        return
+    origins[name] = origin
+
+
+def _validated(provider: p.Provider, settings: Mapping[str, Any], section: str) -> Mapping[str, Any]:
+    """The settings as the provider's schema loads them; as they are, if it has none."""
+    options = dict(settings.get("options") or {})
+    common = {name: value for name, value in settings.items() if name != "options"}
+    if provider.settings is None:
+        return common | options
+    from marshmallow import EXCLUDE, ValidationError
+
+    schema = provider.settings()
+    known = {field.data_key or name for name, field in schema.fields.items()}
+    problems = []
+    for name in options.keys() - known:
+        near = get_close_matches(name, sorted(known), n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
+        problems.append(f"{section}.options.{name}: there is no such setting; {hint}")
+    loaded: Mapping[str, Any] = {}
+    try:
+        loaded = schema.load(common | options, unknown=EXCLUDE)
+    except ValidationError as error:
+        for path, message in _flat(error.messages, ()):
+            place = ("options", *path) if path[0] in options else path
+            problems.append(f"{'.'.join((section, *place))}: {message}")
+    if problems:
+        raise ConfigurationError(f"the settings of {provider.name!r} cannot be used: " + "; ".join(sorted(problems)))
+    return loaded
+
+
+def _flat(messages: Any, path: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...], str]]:
+    if isinstance(messages, Mapping):
+        for key, value in messages.items():
+            yield from _flat(value, (*path, str(key)))
+    elif isinstance(messages, list):
+        for message in messages:
+            yield from _flat(message, path)
+    else:
+        yield path or ("_schema",), str(messages)
+
+
+def _names(provider: p.Provider) -> set[str]:
+    """Its name, and the schemes that mean it."""
+    return {provider.name, *(scheme.lower() for scheme in getattr(provider, "schemes", ()))}
+
+
+def _distribution(origin: Origin | None) -> Distribution | None:
+    try:
+        return distribution(origin.distribution.partition(" ")[0]) if origin else None
+    except PackageNotFoundError:
+        return None
+
+
+def _reason(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _trace_call(hook_name: str, hook_impls: Iterable[pluggy.HookImpl], kwargs: Mapping[str, Any]) -> None:
+    names = ", ".join(impl.plugin_name for impl in hook_impls) or "nobody"
+    print(f"{hook_name}({', '.join(kwargs)}) -> {names}", file=sys.stderr)
+
+
+def _trace_result(outcome: pluggy.Result[Any], hook_name: str, hook_impls: Iterable[pluggy.HookImpl], kwargs: Mapping[str, Any]) -> None:
+    if outcome.exception is not None:
+        print(f"{hook_name} raised {_reason(outcome.exception)}", file=sys.stderr)
