@@ -25,6 +25,7 @@ METADATA_DEPTH_MAX = 5
 NAME_MAX = 512
 SCOPE_NAME_MAX = 506
 
+_CONTAINERS = (dict, list)
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -133,7 +134,7 @@ def _problem(item: object) -> str | None:
 
 def _depth(value: object) -> int:
     """Containers inside containers; looks at containers only, and stops just past the maximum."""
-    level = [value] if isinstance(value, dict | list) else []
+    level: list[Any] = [value] if isinstance(value, _CONTAINERS) else []
     depth = 0
     while level and depth <= JSON_DEPTH_MAX:
         depth += 1

@@ -23,7 +23,7 @@ class All:
 
 
 @dataclass(frozen=True, slots=True)
-class Any_:
+class Any_:  # noqa: N801  (`Any` is typing's)
     """At least one part holds. No parts: false."""
 
     parts: tuple[Node, ...] = ()

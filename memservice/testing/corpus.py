@@ -1,0 +1,178 @@
+"""Rows that between them hold every odd value: store them once, then compare any number of filters with `filters.matches`.
+
+The same rows each time. `fixed` sets fields of all rows, such as the foreign keys. Nothing here needs a library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import cycle
+from typing import Any
+
+from memservice.domain.records import ACTIVE, ARCHIVED, LEVELS, Conclusion, Message, Session
+
+NAMES = ("alice", "bob", "Bob", "s-1", "s_1")
+KEYS = ("k", "K", "tag", "a.b", 'a"b', "a'b", "a\\b", "", "$", "[0]", "1", "é", "ключ", "in", "AND", "*")
+"""First-level keys of metadata, some of which need quoting in paths of JSON."""
+TIMES = tuple(
+    datetime.fromisoformat(text)
+    for text in (
+        "0001-01-01T00:00:00+00:00",
+        "1969-12-31T23:59:59.999999+00:00",
+        "2024-05-01T00:00:00+00:00",
+        "2024-05-01T00:00:00.000001+00:00",
+        "2024-05-01T10:00:00+00:00",
+        "9999-12-31T23:59:59.999999+00:00",
+    )
+)
+INTEGERS = (0, 1, -1, 2, 10, 2**53, 2**53 + 1, -(2**63), 2**63 - 1)
+FLOATS = (0.0, -0.0, 1.0, -1.0, 0.1, 1.5, 10.0, 1e16, 1e-7, 2.0**53, 2.0**60, 1e22, 1.7976931348623157e308, 5e-324)
+NEARLY_NUMBERS = (
+    "1",
+    "1.0",
+    "01",
+    "1e0",
+    "-0",
+    "0.1",
+    "10",
+    "1e999",
+    "1e-999",
+    "+1",
+    "1.",
+    ".1",
+    "NaN",
+    "Infinity",
+    " 1",
+    "1_0",
+    "１",
+    "9" * 41,
+)
+"""Texts some of which are numbers (`jsontext.NUMERIC`), none of which may break a comparison with one."""
+WORDS = (
+    "",
+    "a",
+    "A",
+    "b",
+    "é",
+    "É",
+    "ß",
+    "Σ",
+    "σ",
+    "ς",
+    "Σας",
+    "我",
+    "😀",
+    "true",
+    "false",
+    "null",
+    "%",
+    "_",
+    "*",
+    "\\",
+    "'",
+    '"',
+    "a b",
+    "2024-05-01",
+    "\n",
+)
+NESTED: tuple[Any, ...] = (
+    {},
+    [],
+    {"k": 1},
+    {"k": 1.0, "a.b": None},
+    {"k": {"k": [1, 2]}},
+    {"gt": 1},
+    [1],
+    [1.0, "1", True],
+    [None],
+    [[1, 2], [3]],
+    ["a", "É"],
+    [{"k": 1}, {"k": 2}],
+)
+VALUES: tuple[Any, ...] = (None, True, False, *INTEGERS, *FLOATS, *NEARLY_NUMBERS, *WORDS, *NESTED)
+SOURCES: tuple[list[str] | None, ...] = (None, [], ["src-a"], ["src-a", "src-b"], ["SRC-A"], ["src-ab"])
+
+
+def bags() -> Iterator[dict[str, Any]]:
+    """Metadata: every value at key `k`, every key, several keys, none."""
+    for value in VALUES:
+        yield {"k": value}
+    for key in KEYS:
+        yield {key: 1}
+    for value in NESTED:
+        yield {"k": "a", "a.b": value, "é": 1}
+    yield {}
+
+
+def messages(**fixed: Any) -> list[Message]:
+    """Messages of one session, `seq` dense from 1."""
+    rows: list[Message] = []
+    through = 0
+    words, authors, sent = cycle(WORDS), cycle(NAMES), cycle(TIMES)
+    for seq, metadata in enumerate(bags(), start=1):
+        tokens = seq % 7
+        through += tokens
+        author = next(authors)
+        row: dict[str, Any] = {
+            "uid": f"message-{seq:013d}",
+            "workspace_key": 1,
+            "session_key": 1,
+            "author_key": 1,
+            "session": "s-1" if seq % 3 else "s_1",
+            "author": author,
+            "seq": seq,
+            "content": next(words),
+            "metadata": metadata,
+            "tokens": tokens,
+            "tokens_through": through,
+            "created_at": next(sent),
+        }
+        rows.append(Message(**(row | fixed)))
+    return rows
+
+
+def sessions(**fixed: Any) -> list[Session]:
+    """Sessions of one workspace: the names of `NAMES`, and more."""
+    rows: list[Session] = []
+    made = cycle(TIMES)
+    for index, metadata in enumerate(bags()):
+        row: dict[str, Any] = {
+            "uid": f"session-{index:013d}",
+            "workspace_key": 1,
+            "slug": NAMES[index] if index < len(NAMES) else f"session-{index}",
+            "state": ACTIVE if index % 2 else ARCHIVED,
+            "metadata": metadata,
+            "created_at": next(made),
+        }
+        rows.append(Session(**(row | fixed)))
+    return rows
+
+
+def conclusions(**fixed: Any) -> list[Conclusion]:
+    """Conclusions of one collection, some without session, sources or time of deletion."""
+    rows: list[Conclusion] = []
+    words, peers, made, sources, levels = cycle(WORDS), cycle(NAMES), cycle(TIMES), cycle(SOURCES), cycle(LEVELS)
+    for index, metadata in enumerate(bags()):
+        peer, time = next(peers), next(made)
+        row: dict[str, Any] = {
+            "uid": f"conclusion-{index:010d}",
+            "workspace_key": 1,
+            "collection_key": 1,
+            "observer_key": 1,
+            "observed_key": 1,
+            "observer": peer,
+            "observed": "alice" if index % 4 else peer,
+            "session": None if index % 3 == 0 else peer,
+            "content": next(words),
+            "fingerprint": f"{index}",
+            "level": next(levels),
+            "deleted_at": time if index % 11 == 0 else None,
+            "times_derived": 1 + index % 3,
+            "source_ids": next(sources),
+            "internal": metadata,
+            "said_at": time,
+            "created_at": time,
+        }
+        rows.append(Conclusion(**(row | fixed)))
+    return rows
