@@ -115,6 +115,4 @@ class WebhookTransportProvider(_Provider):
     spi: int = SPI_VERSION
 
 
-Provider = (
-    StorageProvider | VectorIndexProvider | LanguageModelProvider | EmbedderProvider | ReasonerProvider | WebhookTransportProvider
-)
+Provider = StorageProvider | VectorIndexProvider | LanguageModelProvider | EmbedderProvider | ReasonerProvider | WebhookTransportProvider

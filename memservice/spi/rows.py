@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Sort by one field. Every listing ends in `key`, so that order is total."""
+    """Sort by one field: strings by code point, null below every value. Every listing ends in `key`, so that order is total."""
 
     field: str
     descending: bool = False

@@ -96,7 +96,8 @@ class Storage(Protocol):
     def wait_for_work(self, timeout: float) -> bool:
         """Return True soon after another thread or process committed something, False after `timeout` seconds without that.
 
-        May return True without reason. Threads may wait at once.
+        A commit since this thread last returned from here counts, so none is missed between two calls. May return True without
+        reason. Threads may wait at once.
         """
         ...
 

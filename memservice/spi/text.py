@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from memservice.spi.capabilities import Capability
 from memservice.spi.where import Where
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class TextIndex(Protocol):
 
     `view` is the storage's open view or transaction when the index lives in that storage (capability `TRANSACTIONAL`), else None.
     """
+
+    capabilities: frozenset[Capability]
 
     def add(self, view: View | None, kind: str, workspace: int, rows: Sequence[TextRow]) -> None:
         """Index rows; a row that is indexed already is replaced."""

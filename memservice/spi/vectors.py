@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from memservice.domain.records import Space
+from memservice.spi.capabilities import Capability
 from memservice.spi.where import Where
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class VectorIndex(Protocol):
     `view` is the storage's open view or transaction when the index lives in that storage (capability `TRANSACTIONAL`), else None;
     an index without that capability is only ever called after commit, by a task.
     """
+
+    capabilities: frozenset[Capability]
 
     def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None: ...
 

@@ -28,7 +28,9 @@ class Peers(Noun):
     def put(self, peers: Sequence[Peer]) -> list[Peer]:
         return self.rows.put(peers) if peers else []
 
-    def page(self, workspace: int, condition: Node = TRUE, order: Sequence[Order] = CREATED, limit: int = 50, offset: int = 0) -> list[Peer]:
+    def page(
+        self, workspace: int, condition: Node = TRUE, order: Sequence[Order] = CREATED, limit: int = 50, offset: int = 0
+    ) -> list[Peer]:
         return self.rows.page(Peer, all_of(where(workspace_key=workspace), condition), order, limit, offset)
 
     def count(self, workspace: int, condition: Node = TRUE) -> int:

@@ -62,6 +62,10 @@ class Sessions(Noun):
     def by_key(self, key: int, *, lock: bool = False) -> Session | None:
         return self.rows.get(Session, where(key=key), lock=lock)
 
+    def by_keys(self, keys: Sequence[int]) -> list[Session]:
+        """In any state, in key order."""
+        return self.rows.page(Session, where(key=tuple(keys))) if keys else []
+
     def save(self, session: Session) -> Session:
         return self.rows.put([session])[0]
 

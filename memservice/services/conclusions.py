@@ -1,0 +1,192 @@
+"""Conclusions: what is held about peers, by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from memservice.domain.errors import InvalidInput, NotFound, Problem
+from memservice.domain.filters import parse_filters, resources
+from memservice.domain.ids import fingerprint, new_uid
+from memservice.domain.records import ACTIVE, DELETED, EXPLICIT, LIVE, Collection, Conclusion, Peer, Session, Workspace
+from memservice.domain.values import strip_nul
+from memservice.runtime import Runtime
+from memservice.services import indexing, naming, recall, workspaces
+from memservice.services.paging import Page, Paging, read_page
+from memservice.services.principal import Principal
+from memservice.spi.storage import View
+from memservice.spi.where import Where
+
+
+@dataclass(frozen=True, slots=True)
+class ConclusionDraft:
+    content: str
+    observer: str
+    observed: str
+    session: str | None = None
+
+
+def create(rt: Runtime, who: Principal, workspace: str, drafts: Sequence[ConclusionDraft]) -> list[Conclusion]:
+    """Store explicit conclusions, all or none. Peers and sessions must exist; equal ones are not merged on this way in."""
+    texts = [_content(rt, draft, index) for index, draft in enumerate(drafts)]
+    vectors = indexing.embed_inline(rt, texts)
+
+    def store(view: View) -> list[Conclusion]:
+        place = workspaces.require(view, workspace)
+        known = view.peers.by_slugs(place.key, sorted({name for draft in drafts for name in (draft.observer, draft.observed)}))
+        sessions = _sessions(view, place, drafts)
+        now = rt.clock()
+        rows, counts = [], dict[int, int]()
+        collections: dict[tuple[int, int], Collection] = {}
+        for index, (draft, text) in enumerate(zip(drafts, texts, strict=True)):
+            observer, observed = _pair(place, known, draft, index)
+            pair = (observer.key, observed.key)
+            if pair not in collections:
+                collections[pair] = ensure_collection(rt, view, observer, observed)
+            collection = collections[pair]
+            session = sessions.get(draft.session) if draft.session else None
+            rows.append(
+                Conclusion(
+                    uid=new_uid(),
+                    workspace_key=place.key,
+                    collection_key=collection.key,
+                    observer_key=observer.key,
+                    observed_key=observed.key,
+                    session_key=session.key if session else None,
+                    observer=observer.slug,
+                    observed=observed.slug,
+                    session=session.slug if session else None,
+                    content=text,
+                    fingerprint=fingerprint(text),
+                    said_at=now,
+                    created_at=now,
+                )
+            )
+            counts[collection.key] = counts.get(collection.key, 0) + 1
+        stored = view.conclusions.put(rows)
+        for key, amount in counts.items():
+            view.conclusions.count_explicit(key, amount)
+        view.tasks.add(indexing.index_conclusions(rt, view, place.key, stored, vectors))
+        return stored
+
+    return rt.storage.write(store)
+
+
+def _content(rt: Runtime, draft: ConclusionDraft, index: int) -> str:
+    loc = ("body", "conclusions", index, "content")
+    text: str = strip_nul(draft.content)
+    if not text:
+        raise InvalidInput(Problem(loc, "String should have at least 1 character", "string_too_short"))
+    limit = rt.settings.embedding.max_input_tokens
+    if len(text.encode()) > limit:
+        from memservice.domain import tokens
+
+        used = tokens.count(text)
+        if used > limit:
+            raise InvalidInput.at(*loc, message=f"content has {used} tokens; at most {limit} can be embedded")
+    return text
+
+
+def _sessions(view: View, place: Workspace, drafts: Sequence[ConclusionDraft]) -> dict[str, Session]:
+    names = sorted({draft.session for draft in drafts if draft.session})
+    found = {session.slug: session for session in view.sessions.by_slugs(place.key, names) if session.state == ACTIVE}
+    for name in names:
+        if name not in found:
+            raise NotFound(f"Session {name} not found in workspace {place.slug}")
+    return found
+
+
+def _pair(place: Workspace, known: Mapping[str, Peer], draft: ConclusionDraft, index: int) -> tuple[Peer, Peer]:
+    naming.refuse_scope(draft.observed, known.get(draft.observed), ("body", "conclusions", index, "observed_id"), unknown_too=False)
+    for name in (draft.observer, draft.observed):
+        if name not in known:
+            raise NotFound(f"Peer {name} not found in workspace {place.slug}")
+    return known[draft.observer], known[draft.observed]
+
+
+def ensure_collection(rt: Runtime, view: View, observer: Peer, observed: Peer) -> Collection:
+    found = view.conclusions.collection(observer.key, observed.key)
+    if found is not None:
+        return found
+    return view.conclusions.put_collection(
+        Collection(
+            workspace_key=observer.workspace_key,
+            observer_key=observer.key,
+            observed_key=observed.key,
+            observer=observer.slug,
+            observed=observed.slug,
+            created_at=rt.clock(),
+        )
+    )
+
+
+def page(rt: Runtime, who: Principal, workspace: str, filters: object, paging: Paging) -> Page[Conclusion]:
+    """Live conclusions, newest first; oldest first if reversed."""
+    condition = parse_filters(filters, resources.CONCLUSION, workspace=workspace)
+    with rt.storage.read() as view:
+        place = view.workspaces.by_slug(workspace)
+        if place is None:
+            return Page([], 0, paging.page, paging.size)
+        key = place.key
+        order = paging.order("created_at", newest_first=True)
+        return read_page(
+            paging,
+            lambda: view.conclusions.page(key, condition, order, paging.size, paging.offset),
+            lambda: view.conclusions.count(key, condition),
+        )
+
+
+def missing(workspace: str, uid: str) -> NotFound:
+    return NotFound(f"Document {uid} not found or does not belong to workspace {workspace}")
+
+
+def get(rt: Runtime, who: Principal, workspace: str, uid: str) -> Conclusion:
+    """A live conclusion."""
+    with rt.storage.read() as view:
+        place = view.workspaces.by_slug(workspace)
+        found = None if place is None else view.conclusions.by_uid(place.key, uid)
+    if found is None or found.state != LIVE:
+        raise missing(workspace, uid)
+    return found
+
+
+_PAIR = {"observer": ("observer", "observer_id"), "observed": ("observed", "observed_id")}
+
+
+def query(
+    rt: Runtime, who: Principal, workspace: str, text: str, top_k: int = 10, distance: float | None = None, filters: object = None
+) -> list[Conclusion]:
+    """Live conclusions that answer a query best. The filters must name one observer and one observed."""
+    given = filters if isinstance(filters, Mapping) else {}
+    named = {part: next((given[name] for name in names if name in given), None) for part, names in _PAIR.items()}
+    if not all(isinstance(value, str) for value in named.values()):
+        raise InvalidInput.at("body", "filters", message="observer and observed must be specified for semantic search")
+    condition = parse_filters(filters, resources.CONCLUSION, workspace=workspace)
+    remote = recall.remote_vector(rt, workspace, text)
+    with rt.storage.read() as view:
+        place = view.workspaces.by_slug(workspace)
+        if place is None:
+            return []
+        pair = view.peers.by_slugs(place.key, [str(named["observer"]), str(named["observed"])])
+        observer, observed = pair.get(str(named["observer"])), pair.get(str(named["observed"]))
+        if observer is None or observed is None:
+            return []
+        narrowed = Where(observers=(observer.key,), observed=(observed.key,))
+        found = recall.find_conclusions(rt, view, place.key, text, top_k, narrowed, condition, distance, remote)
+        return [item.conclusion for item in found]
+
+
+def delete(rt: Runtime, who: Principal, workspace: str, uid: str) -> None:
+    """Hide a conclusion at once; it is erased some minutes later."""
+
+    def change(view: View) -> None:
+        place = view.workspaces.by_slug(workspace)
+        found = None if place is None else view.conclusions.by_uid(place.key, uid, lock=True)
+        if found is None or found.state != LIVE:
+            raise missing(workspace, uid)
+        view.conclusions.put([replace(found, state=DELETED, deleted_at=rt.clock())])
+        if found.level == EXPLICIT:
+            view.conclusions.count_explicit(found.collection_key, -1)
+        indexing.forget_conclusions(rt, view, found.workspace_key, [found.key])
+
+    rt.storage.write(change)

@@ -1,0 +1,125 @@
+"""What is stored so that messages and conclusions can be found: analysed text in the write, vectors in it or soon after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from memservice.domain.records import ACTIVE, Conclusion, Message, Peer, Space, Task
+from memservice.domain.text import analyse
+from memservice.runtime import Runtime
+from memservice.services import outbox
+from memservice.services.peers import spoken_name
+from memservice.spi.capabilities import Capability
+from memservice.spi.storage import View
+from memservice.spi.text import TextRow
+from memservice.spi.vectors import Vector, VectorRow
+
+Kind = Literal["message", "conclusion"]
+MESSAGE: Kind = "message"
+CONCLUSION: Kind = "conclusion"
+
+
+def index_messages(
+    rt: Runtime, view: View, workspace: int, messages: Sequence[Message], terms: Sequence[list[str]], authors: Mapping[int, Peer]
+) -> list[Task]:
+    """Index messages; `terms` are those of their content. Returns the tasks that are still to be stored."""
+    rows = []
+    for message, own in zip(messages, terms, strict=True):
+        # The speaker and the day are part of what a message can be found by: "[8 May 2023] Caroline: text", analysed in two parts,
+        # because the text was analysed before the transaction and the name is known only in it.
+        head = analyse(f"{message.created_at.day} {message.created_at:%B %Y} {spoken_name(authors[message.author_key])}")
+        rows.append(TextRow(message.key, [*head, *own], session=message.session_key, author=message.author_key, at=message.created_at))
+    rt.storage.text.add(view, MESSAGE, workspace, rows)
+    # Hashed vectors of messages measured no gain over text, so messages get vectors only from an embedder that understands.
+    if Capability.SEMANTIC not in rt.embedder.capabilities or not rt.settings.app.embed_messages:
+        return []
+    return [outbox.embed(rt, MESSAGE, workspace, [message.key for message in messages if message.content.strip()])]
+
+
+def index_conclusions(
+    rt: Runtime, view: View, workspace: int, conclusions: Sequence[Conclusion], vectors: Sequence[Vector] | None = None
+) -> list[Task]:
+    """Index conclusions, whose `vectors` are given where the embedder is an inline one. Returns the tasks that are still to be stored."""
+    if not conclusions:
+        return []
+    rows = [
+        TextRow(
+            conclusion.key,
+            analyse(conclusion.content),
+            session=conclusion.session_key,
+            observer=conclusion.observer_key,
+            observed=conclusion.observed_key,
+            level=conclusion.level,
+            at=conclusion.created_at,
+        )
+        for conclusion in conclusions
+    ]
+    rt.storage.text.add(view, CONCLUSION, workspace, rows)
+    if vectors is None or not rt.vectors_transactional:
+        return [outbox.embed(rt, CONCLUSION, workspace, [conclusion.key for conclusion in conclusions])]
+    space = writing_space(rt, view, workspace, CONCLUSION)
+    if space is None:
+        return [outbox.embed(rt, CONCLUSION, workspace, [conclusion.key for conclusion in conclusions])]
+    rt.vectors.upsert(view, space, conclusion_vectors(conclusions, vectors))
+    return []
+
+
+def conclusion_vectors(conclusions: Sequence[Conclusion], vectors: Sequence[Vector]) -> list[VectorRow]:
+    return [
+        VectorRow(
+            conclusion.key,
+            conclusion.uid,
+            vector,
+            session=conclusion.session_key,
+            observer=conclusion.observer_key,
+            observed=conclusion.observed_key,
+            level=conclusion.level,
+            at=conclusion.created_at,
+        )
+        for conclusion, vector in zip(conclusions, vectors, strict=True)
+        if vector.any()
+    ]
+
+
+def message_vectors(messages: Sequence[Message], vectors: Sequence[Vector]) -> list[VectorRow]:
+    return [
+        VectorRow(message.key, message.uid, vector, session=message.session_key, author=message.author_key, at=message.created_at)
+        for message, vector in zip(messages, vectors, strict=True)
+        if vector.any()
+    ]
+
+
+def embed_inline(rt: Runtime, texts: Sequence[str]) -> list[Vector] | None:
+    """Vectors of these texts if the embedder is one for the request path, else None. To be called before the transaction."""
+    if Capability.INLINE not in rt.embedder.capabilities:
+        return None
+    return rt.embedder.embed(texts)
+
+
+def writing_space(rt: Runtime, view: View, workspace: int, kind: Kind) -> Space | None:
+    """The active space if this process can write to it. The first write of a workspace settles which embedder it has."""
+    space = view.spaces.active(workspace, kind)
+    if space is None:
+        space = view.spaces.save(
+            Space(
+                workspace_key=workspace,
+                kind=kind,
+                embedder=rt.embedder.id,
+                dimension=rt.embedder.dimension,
+                state=ACTIVE,
+                created_at=rt.clock(),
+            )
+        )
+    return space if rt.embedder_of(space.embedder) is not None else None
+
+
+def forget_conclusions(rt: Runtime, view: View, workspace: int, keys: Sequence[int]) -> None:
+    """Conclusions that are no longer live can no longer be found."""
+    if not keys:
+        return
+    rt.storage.text.remove(view, CONCLUSION, workspace, keys)
+    if rt.vectors_transactional:
+        for space in view.spaces.of_workspace(workspace):
+            if space.kind == CONCLUSION:
+                rt.vectors.delete(view, space, keys)

@@ -1,0 +1,175 @@
+"""Messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from memservice.domain import tokens
+from memservice.domain.errors import NotFound
+from memservice.domain.filters import TRUE, parse_filters, resources
+from memservice.domain.ids import new_uid
+from memservice.domain.records import Message, Peer
+from memservice.domain.text import analyse
+from memservice.domain.values import strip_nul
+from memservice.runtime import Runtime
+from memservice.services import idempotency, indexing, listeners, naming, outbox, peers, sessions, workspaces
+from memservice.services.paging import Page, Paging
+from memservice.services.principal import Principal
+from memservice.spi.storage import View
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A message to be stored."""
+
+    content: str
+    author: str
+    metadata: Mapping[str, Any] | None = None
+    configuration: Mapping[str, Any] | None = None
+    created_at: datetime | None = None
+    internal: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A draft after everything that can be done before the transaction."""
+
+    message: Message
+    """Without keys, names and positions, which only the transaction knows."""
+    author: str
+    configuration: Mapping[str, Any] | None
+    terms: list[str]
+
+
+def create(
+    rt: Runtime, who: Principal, workspace: str, session: str, drafts: Sequence[Draft], idempotency_key: str | None = None
+) -> list[Message]:
+    """Store messages in order, all or none, with the background work that they make necessary.
+
+    Creates the workspace, the session and the authors that are missing, and makes the authors members. With an idempotency key that
+    this session has seen before, the messages stored then are returned and nothing is stored.
+    """
+    prepared = [_prepare(rt, draft, index) for index, draft in enumerate(drafts)]
+
+    def store(view: View) -> list[Message]:
+        place, _ = workspaces.ensure(rt, view, workspace)
+        authors = _authors(rt, view, place.key, prepared)
+        room, _ = sessions.ensure(rt, view, place, session)
+        replayed = idempotency.replayed(view, room, idempotency_key)
+        if replayed is not None:
+            return replayed
+        sessions.join(rt, view, room, authors)
+        seq, through = room.message_count, room.token_total
+        rows: list[Message] = []
+        for item in prepared:
+            seq, through = seq + 1, through + item.message.tokens
+            author = authors[item.author]
+            rows.append(
+                replace(
+                    item.message,
+                    workspace_key=place.key,
+                    session_key=room.key,
+                    author_key=author.key,
+                    session=room.slug,
+                    author=author.slug,
+                    seq=seq,
+                    tokens_through=through,
+                )
+            )
+        stored = view.messages.append(rows)
+        view.sessions.save(replace(room, message_count=seq, token_total=through))
+        by_key = {peer.key: peer for peer in authors.values()}
+        tasks = outbox.after_messages(
+            rt, place, room, stored, [item.configuration for item in prepared], by_key, view.members.of_session(room.key)
+        )
+        tasks += indexing.index_messages(rt, view, place.key, stored, [item.terms for item in prepared], by_key)
+        view.tasks.add(tasks)
+        idempotency.remember(rt, view, room, idempotency_key, stored)
+        return stored
+
+    return rt.storage.write(store)
+
+
+def _prepare(rt: Runtime, draft: Draft, index: int) -> _Prepared:
+    loc = ("body", "messages", index)
+    content: str = strip_nul(draft.content)
+    message = Message(
+        uid=new_uid(),
+        workspace_key=0,
+        session_key=0,
+        author_key=0,
+        session="",
+        author=draft.author,
+        seq=0,
+        content=content,
+        metadata=naming.metadata(draft.metadata, (*loc, "metadata")) or {},
+        internal=dict(draft.internal or {}),
+        tokens=0,
+        tokens_through=0,
+        created_at=draft.created_at or rt.clock(),
+    )
+    message = listeners.heard_message(rt.plugins, message)
+    return _Prepared(
+        message=replace(message, tokens=tokens.count(message.content)),
+        author=draft.author,
+        configuration=naming.settings_of(rt, draft.configuration, (*loc, "configuration")),
+        terms=analyse(message.content),
+    )
+
+
+def _authors(rt: Runtime, view: View, workspace: int, prepared: Sequence[_Prepared]) -> dict[str, Peer]:
+    slugs = [item.author for item in prepared]
+    known = view.peers.by_slugs(workspace, sorted(set(slugs)))
+    for index, slug in enumerate(slugs):
+        naming.refuse_scope(slug, known.get(slug), ("body", "messages", index, "peer_id"))
+    missing = [slug for slug in slugs if slug not in known]
+    return known | peers.ensure(rt, view, workspace, missing, ("body", "messages")) if missing else known
+
+
+def page(rt: Runtime, who: Principal, workspace: str, session: str, filters: object, paging: Paging) -> Page[Message]:
+    """Messages in the order in which they were stored, whatever their `created_at`."""
+    condition = parse_filters(filters, resources.MESSAGE, workspace=workspace)
+    with rt.storage.read() as view:
+        found = view.workspaces.locate(workspace, session=session).session
+        if found is None:
+            return Page([], 0, paging.page, paging.size)
+        if condition == TRUE:
+            # Positions are dense, so a page is an index range and the total is known: page 90 costs what page 1 costs.
+            total, first = found.message_count, paging.offset + 1
+            if paging.reverse:
+                items = view.messages.run(found.key, total - paging.offset - paging.size + 1, total - paging.offset, reverse=True)
+            else:
+                items = view.messages.run(found.key, first, paging.offset + paging.size)
+            return Page(items, total, paging.page, paging.size)
+        items = view.messages.page(found.key, condition, paging.reverse, paging.size, paging.offset)
+        return Page(items, view.messages.count(found.key, condition), paging.page, paging.size)
+
+
+def _missing(uid: str) -> NotFound:
+    return NotFound(f"Message with ID {uid} not found")
+
+
+def get(rt: Runtime, who: Principal, workspace: str, session: str, uid: str) -> Message:
+    with rt.storage.read() as view:
+        found = view.workspaces.locate(workspace, session=session).session
+        message = None if found is None else view.messages.by_uid(found.key, uid)
+    if message is None:
+        raise _missing(uid)
+    return message
+
+
+def update(rt: Runtime, who: Principal, workspace: str, session: str, uid: str, metadata: Mapping[str, Any] | None) -> Message:
+    """Metadata is replaced; None leaves it. The content never changes, and nothing is derived again."""
+    stored = naming.metadata(metadata)
+
+    def change(view: View) -> Message:
+        _, room = sessions.require(view, workspace, session)
+        message = view.messages.by_uid(room.key, uid)
+        if message is None:
+            raise _missing(uid)
+        return message if stored is None else view.messages.save(replace(message, metadata=stored))
+
+    return rt.storage.write(change)

@@ -1,0 +1,96 @@
+"""The rules for names, metadata and configuration that callers give. Every way in goes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memservice.domain import configuration
+from memservice.domain.errors import InvalidInput, Problem
+from memservice.domain.records import SCOPE, SCOPE_PREFIX, Peer
+from memservice.domain.values import check_metadata, name_problem, strip_nul
+from memservice.runtime import Runtime
+
+Loc = tuple[str | int, ...]
+
+
+def require_name(name: str, loc: Loc) -> str:
+    """A name that something is about to be created with."""
+    problem = name_problem(name)
+    if problem is not None:
+        raise InvalidInput(Problem(loc, problem, "string_pattern_mismatch"))
+    return name
+
+
+def require_names(names: Sequence[str], loc: Loc, place_in_loc: bool = True) -> None:
+    """Several names; all bad ones are reported."""
+    problems = []
+    for index, name in enumerate(names):
+        problem = name_problem(name)
+        if problem is not None:
+            problems.append(Problem((*loc, index) if place_in_loc else (*loc, name), problem, "string_pattern_mismatch"))
+    if problems:
+        raise InvalidInput(*problems)
+
+
+def metadata(given: Mapping[str, Any] | None, loc: Loc = ("body", "metadata")) -> dict[str, Any] | None:
+    """Caller's metadata as it is stored; None stays None."""
+    if given is None:
+        return None
+    stored: dict[str, Any] = strip_nul(dict(given))
+    check_metadata(stored, loc)
+    return stored
+
+
+def settings_of(rt: Runtime, given: Mapping[str, Any] | None, loc: Loc = ("body", "configuration")) -> dict[str, Any] | None:
+    """Caller's workspace, session or message configuration as it is stored; None stays None."""
+    if given is None:
+        return None
+    stored = configuration.clean(strip_nul(dict(given)))
+    problems = [*_summary_problems(stored, loc), *_instruction_problems(rt, stored, loc)]
+    if problems:
+        raise InvalidInput(*problems)
+    return stored
+
+
+def _summary_problems(stored: Mapping[str, Any], loc: Loc) -> list[Problem]:
+    summary = stored.get("summary")
+    if not isinstance(summary, Mapping):
+        return []
+    short, long = summary.get("messages_per_short_summary"), summary.get("messages_per_long_summary")
+    if short is not None and long is not None and short >= long:
+        return [Problem((*loc, "summary"), "messages_per_short_summary must be less than messages_per_long_summary")]
+    return []
+
+
+def _instruction_problems(rt: Runtime, stored: Mapping[str, Any], loc: Loc) -> list[Problem]:
+    limit = rt.settings.deriver.max_custom_instructions_tokens
+    problems = []
+    for path, text in configuration.texts(stored):
+        if not text.strip():
+            continue
+        if limit == 0:
+            problems.append(Problem((*loc, *path), "custom_instructions are switched off (DERIVER_MAX_CUSTOM_INSTRUCTIONS_TOKENS is 0)"))
+            continue
+        # A token is at least one byte of UTF-8, so short texts need no counting.
+        if len(text.encode()) <= limit:
+            continue
+        from memservice.domain import tokens
+
+        used = tokens.count(text)
+        if used > limit:
+            problems.append(Problem((*loc, *path), f"custom_instructions has {used} tokens; at most {limit} are allowed"))
+    return problems
+
+
+def is_scope_name(name: str) -> bool:
+    return name.startswith(SCOPE_PREFIX)
+
+
+def refuse_scope(name: str, found: Peer | None, loc: Loc, unknown_too: bool = True) -> None:
+    """A scope observes; it is never observed, spoken for or addressed as a peer.
+
+    Refused is a peer that is a scope and, with `unknown_too`, a name of that form that nobody has.
+    """
+    if (found is not None and found.kind == SCOPE) or (found is None and unknown_too and is_scope_name(name)):
+        raise InvalidInput.at(*loc, message=f"{name!r} names a scope: a scope observes sessions and cannot be used as a peer here")

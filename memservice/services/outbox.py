@@ -1,0 +1,105 @@
+"""Tasks: which background work a write makes necessary. They are stored in the transaction that does the writing.
+
+A work unit's key is made of row keys, so it is short, safe anywhere, and survives renames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memservice.domain.configuration import Resolved, resolve
+from memservice.domain.ids import new_uid
+from memservice.domain.records import LONG, SHORT, Member, Message, Peer, Session, Task, Workspace
+from memservice.runtime import Runtime
+
+REPRESENTATION, SUMMARY, DREAM, EMBED, SCOPE_BACKFILL = "representation", "summary", "dream", "embed", "scope_backfill"
+
+USER_FACING = (REPRESENTATION, SUMMARY, DREAM)
+"""Kinds that queue status counts; the others are the service's own business."""
+
+
+def after_messages(
+    rt: Runtime,
+    workspace: Workspace,
+    session: Session,
+    messages: Sequence[Message],
+    configurations: Sequence[Mapping[str, Any] | None],
+    authors: Mapping[int, Peer],
+    members: Sequence[Member],
+) -> list[Task]:
+    """What new messages of a session make necessary: deriving from observed authors, summaries at their intervals."""
+    by_peer = {member.peer_key: member for member in members}
+    observing = [member.peer_key for member in members if member.observe_others and member.left_at is None]
+    resolved: dict[int, Resolved] = {}
+    tasks: list[Task] = []
+    for message, given in zip(messages, configurations, strict=True):
+        config = resolved.get(id(given))
+        if config is None:
+            config = resolved[id(given)] = resolve(rt.defaults, given, session.configuration, workspace.configuration)
+        if config.reasoning and _is_observed(authors[message.author_key], by_peer.get(message.author_key)):
+            observers = [message.author_key, *(key for key in observing if key != message.author_key)]
+            tasks.append(_representation(rt, message, observers, config))
+        if config.summary:
+            kinds = [kind for kind, every in _intervals(config) if message.seq % every == 0]
+            tasks.extend([_summary(rt, message, kinds, config)] if kinds else [])
+    return tasks
+
+
+def _is_observed(author: Peer, member: Member | None) -> bool:
+    """The session's word, else the peer's own, else yes."""
+    if member is not None and member.observe_me is not None:
+        return member.observe_me
+    return author.configuration.get("observe_me") is not False
+
+
+def _intervals(config: Resolved) -> tuple[tuple[str, int], tuple[str, int]]:
+    return (SHORT, config.messages_per_short_summary), (LONG, config.messages_per_long_summary)
+
+
+def _task(rt: Runtime, kind: str, unit: str, **fields: Any) -> Task:
+    now = rt.clock()
+    return Task(uid=new_uid(), kind=kind, unit=f"{kind}:{unit}", not_before=now, created_at=now, **fields)
+
+
+def _representation(rt: Runtime, message: Message, observers: list[int], config: Resolved) -> Task:
+    return _task(
+        rt,
+        REPRESENTATION,
+        f"{message.workspace_key}:{message.session_key}:{message.author_key}",
+        workspace_key=message.workspace_key,
+        session_key=message.session_key,
+        observed_key=message.author_key,
+        message_key=message.key,
+        # Frozen now: what held when the message came is what counts when it is worked on.
+        payload={"observers": observers, "instructions": config.instructions.get("reasoning")},
+    )
+
+
+def _summary(rt: Runtime, message: Message, kinds: list[str], config: Resolved) -> Task:
+    return _task(
+        rt,
+        SUMMARY,
+        f"{message.workspace_key}:{message.session_key}",
+        workspace_key=message.workspace_key,
+        session_key=message.session_key,
+        message_key=message.key,
+        payload={"kinds": kinds, "instructions": config.instructions.get("summary")},
+    )
+
+
+def embed(rt: Runtime, kind: str, workspace: int, keys: Sequence[int]) -> Task:
+    """Give rows their vectors, where the embedder or the index is not one for the request path."""
+    return _task(rt, EMBED, f"{workspace}:{kind}", workspace_key=workspace, payload={"kind": kind, "keys": list(keys)})
+
+
+def scope_backfill(rt: Runtime, scope: Peer, session: Session) -> Task:
+    """Copy what is known from a session into a scope that it joined."""
+    return _task(
+        rt,
+        SCOPE_BACKFILL,
+        f"{session.workspace_key}:{scope.key}:{session.key}",
+        workspace_key=session.workspace_key,
+        session_key=session.key,
+        observer_key=scope.key,
+    )

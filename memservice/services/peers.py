@@ -1,0 +1,134 @@
+"""Peers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from memservice.domain.filters import all_of, parse_filters, resources, where
+from memservice.domain.ids import new_uid
+from memservice.domain.records import PEER, SCOPE, Peer, Session
+from memservice.domain.text import name_tokens
+from memservice.domain.values import strip_nul
+from memservice.runtime import Runtime
+from memservice.services import naming, workspaces
+from memservice.services.paging import Page, Paging, read_page
+from memservice.services.principal import Principal
+from memservice.spi.rows import UniqueViolation
+from memservice.spi.storage import View
+
+
+def display_name(peer: Peer) -> str | None:
+    """The name that the peer's metadata gives it, if any."""
+    name = peer.metadata.get("name")
+    return name.strip() if isinstance(name, str) and name.strip() else None
+
+
+def spoken_name(peer: Peer) -> str:
+    """How the peer is called in texts: its metadata's `name`, else its id."""
+    return display_name(peer) or peer.slug
+
+
+def ensure(rt: Runtime, view: View, workspace: int, slugs: Sequence[str], loc: naming.Loc, **fields: Any) -> dict[str, Peer]:
+    """The peers of these names, by name; missing ones are created, in sorted order so that writers never wait on each other in a ring."""
+    found = view.peers.by_slugs(workspace, sorted(set(slugs)))
+    missing = sorted(set(slugs) - found.keys())
+    if not missing:
+        return found
+    naming.require_names(missing, loc, place_in_loc=False)
+    new = [Peer(uid=new_uid(), workspace_key=workspace, slug=slug, v1_name=slug, created_at=rt.clock(), **fields) for slug in missing]
+    try:
+        stored = view.peers.put(new)
+    except UniqueViolation as taken:
+        if "v1_name" not in taken.fields:
+            raise
+        # A generation 1 user was renamed to one of these ids; the ids are free all the same.
+        stored = view.peers.put([replace(peer, v1_name=peer.uid) for peer in new])
+    for peer in stored:
+        _index_names(view, peer)
+        found[peer.slug] = peer
+    return found
+
+
+def _index_names(view: View, peer: Peer) -> None:
+    if peer.kind == PEER:
+        view.peers.set_names(peer, name_tokens(peer.slug, display_name(peer)))
+
+
+def get_or_create(
+    rt: Runtime, who: Principal, workspace: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
+) -> tuple[Peer, bool]:
+    """The peer and whether it was created now. Given metadata and configuration replace those of an existing peer."""
+    naming.require_name(slug, ("body", "id"))
+    if metadata is None and config is None:
+        with rt.storage.read() as view:
+            found = view.workspaces.locate(workspace, peer=slug).peer
+        if found is not None:
+            return found, False
+    return _upsert(rt, workspace, slug, metadata, config, ("body", "id"))
+
+
+def update(
+    rt: Runtime, who: Principal, workspace: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
+) -> Peer:
+    """Given metadata and configuration each replace the stored ones. Creates a peer that is missing."""
+    return _upsert(rt, workspace, slug, metadata, config, ("path", "peer_id"))[0]
+
+
+def _upsert(
+    rt: Runtime, workspace: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None, loc: naming.Loc
+) -> tuple[Peer, bool]:
+    stored = naming.metadata(metadata)
+    settings = None if config is None else strip_nul(dict(config))
+
+    def change(view: View) -> tuple[Peer, bool]:
+        place, _ = workspaces.ensure(rt, view, workspace)
+        found = view.peers.by_slug(place.key, slug, lock=True)
+        naming.refuse_scope(slug, found, loc)
+        if found is None:
+            made = ensure(rt, view, place.key, [slug], loc, metadata=stored or {}, configuration=settings or {})
+            return made[slug], True
+        if stored is None and settings is None:
+            return found, False
+        changed = replace(
+            found,
+            metadata=found.metadata if stored is None else stored,
+            configuration=found.configuration if settings is None else settings,
+        )
+        view.peers.put([changed])
+        if display_name(changed) != display_name(found):
+            _index_names(view, changed)
+        return changed, False
+
+    return rt.storage.write(change)
+
+
+def page(
+    rt: Runtime, who: Principal, workspace: str, filters: object, paging: Paging, kind: Literal["scope", "all"] | None = None
+) -> Page[Peer]:
+    """Ordinary peers; with `kind` scopes, or both."""
+    condition = parse_filters(filters, resources.PEER, workspace=workspace)
+    if kind != "all":
+        condition = all_of(condition, where(kind=SCOPE if kind == "scope" else PEER))
+    with rt.storage.read() as view:
+        place = view.workspaces.by_slug(workspace)
+        if place is None:
+            return Page([], 0, paging.page, paging.size)
+        key = place.key
+        return read_page(
+            paging,
+            lambda: view.peers.page(key, condition, paging.order("created_at"), paging.size, paging.offset),
+            lambda: view.peers.count(key, condition),
+        )
+
+
+def sessions(rt: Runtime, who: Principal, workspace: str, peer: str, filters: object, paging: Paging) -> Page[Session]:
+    """Every session that the peer is or was a member of, those awaiting erasure included."""
+    condition = parse_filters(filters, resources.SESSION, workspace=workspace)
+    with rt.storage.read() as view:
+        found = view.workspaces.locate(workspace, peer=peer).peer
+        if found is None:
+            return Page([], 0, paging.page, paging.size)
+        items, total = view.sessions.page_of_peer(found.key, condition, paging.order("created_at"), paging.size, paging.offset)
+        return Page(items, total, paging.page, paging.size)

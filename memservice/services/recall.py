@@ -1,0 +1,301 @@
+"""Finding the right memory: candidates from text and vectors, boosted and fused into one order.
+
+Each list is made good by itself before they are fused (`memservice.domain.ranking`): in the text list a hit shares its score with its
+neighbours in the session, in both lists the one peer and the day that the query names weigh more. Filters that an index cannot
+express are applied last, fetching more until there is enough or nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memservice.domain import ranking
+from memservice.domain.dates import NamedDate, dates_named
+from memservice.domain.errors import InvalidInput
+from memservice.domain.filters import FALSE, TRUE, Node, all_of, parse_filters, resources, where
+from memservice.domain.filters.ast import Any_, Compare
+from memservice.domain.names import candidate_name_tokens, without_names
+from memservice.domain.records import SCOPE, Conclusion, Message, Peer, Workspace
+from memservice.domain.text import analyse
+from memservice.domain.values import strip_nul
+from memservice.runtime import Runtime
+from memservice.services import scopes
+from memservice.services.embedding import query_vector
+from memservice.services.indexing import CONCLUSION, MESSAGE, Kind
+from memservice.services.principal import Principal
+from memservice.spi.capabilities import Capability
+from memservice.spi.nouns import Position
+from memservice.spi.rows import Order
+from memservice.spi.storage import View
+from memservice.spi.vectors import Vector
+from memservice.spi.where import EVERYTHING, Where
+
+MAX_TERMS = 64
+"""Distinct terms of a query that count; further ones are too many to tell anything."""
+
+POOL = 20
+"""Text candidates that are scored for each one that goes into fusion."""
+
+MAX_SESSIONS = 1_000
+"""Sessions that an index can be narrowed to; more are filtered afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query, taken apart once for all the lists that it is asked of."""
+
+    text: str
+    terms: tuple[str, ...]
+    named: Peer | None
+    """The one peer that the query names."""
+    dates: Sequence[NamedDate]
+    unnamed: str
+    """The query without the names of the workspace's peers: a short message that says a name is by the other speaker."""
+
+
+def understand(view: View, workspace: int, query: str) -> Question:
+    text: str = strip_nul(query)
+    terms = tuple(dict.fromkeys(analyse(text)))[:MAX_TERMS]
+    found = view.peers.named(workspace, candidate_name_tokens(text))
+    peers = {peer.key: peer for several in found.values() for peer in several}
+    named = next(iter(peers.values())) if len(peers) == 1 else None
+    return Question(text, terms, named, dates_named(text), without_names(text, found))
+
+
+def vector_for(rt: Runtime, view: View, workspace: int, kind: Kind, question: Question) -> Vector | None:
+    """The question's vector in the space that this workspace is answered from; None where there is none or it cannot be had.
+
+    An inline embedder is asked here. A remote one must not be asked while a view is open: see `remote_vector`.
+    """
+    space = view.spaces.active(workspace, kind)
+    embedder = None if space is None else rt.embedder_of(space.embedder)
+    if embedder is None or Capability.INLINE not in embedder.capabilities:
+        return None
+    return query_vector(rt, embedder, question.unnamed)
+
+
+def remote_vector(rt: Runtime, workspace: str, query: str) -> Vector | None:
+    """The query's vector from a configured embedder that is not inline; asked with no view open."""
+    if Capability.INLINE in rt.embedder.capabilities:
+        return None
+    with rt.storage.read() as view:
+        place = view.workspaces.by_slug(workspace)
+        question = None if place is None else understand(view, place.key, query)
+    return None if question is None else query_vector(rt, rt.embedder, question.unnamed)
+
+
+def search(
+    rt: Runtime,
+    who: Principal,
+    workspace: str,
+    query: str,
+    limit: int = 10,
+    filters: object = None,
+    session: str | None = None,
+    peer: str | None = None,
+    scope: str | None = None,
+) -> list[Message]:
+    """Messages of a workspace, a session, a peer (by it) or a scope's sessions, best first. Unknown containers hold nothing."""
+    given, perspective = _without_fixed(filters, session, peer, scope)
+    condition = parse_filters(given, resources.MESSAGE, workspace=workspace)
+    remote = remote_vector(rt, workspace, query)
+    with rt.storage.read() as view:
+        located = view.workspaces.locate(workspace, session=session, peer=peer)
+        place = located.workspace
+        if place is None:
+            if scope is not None:
+                raise scopes.missing(scope, workspace)
+            return []
+        if (session is not None and located.session is None) or (peer is not None and located.peer is None):
+            return []
+        sessions = _sessions_of(view, place, located.session.key if located.session else None, scope)
+        if perspective is not None:
+            condition = all_of(condition, perspective_of(view, place, perspective))
+        if located.peer is not None:
+            condition = all_of(condition, where(author_key=located.peer.key))
+        return find_messages(rt, view, place.key, query, limit, condition, sessions, remote)
+
+
+def _without_fixed(filters: object, session: str | None, peer: str | None, scope: str | None) -> tuple[object, str | None]:
+    """The caller's filter without what the route fixes anyway, and its `peer_perspective`."""
+    if not isinstance(filters, Mapping):
+        return filters, None
+    fixed = {"workspace_id"}
+    fixed |= {"session_id"} if session is not None else set()
+    fixed |= {"peer_id"} if peer is not None else set()
+    if scope is not None and "session_id" in filters:
+        raise InvalidInput.at("body", "scope", message="scope cannot be combined with a session_id filter")
+    perspective = filters.get("peer_perspective")
+    if perspective is not None and not isinstance(perspective, str):
+        raise InvalidInput.at("body", "filters", "peer_perspective", message="peer_perspective must be the id of a peer")
+    rest = {name: value for name, value in filters.items() if name not in fixed and name != "peer_perspective"}
+    return rest, perspective
+
+
+def _sessions_of(view: View, workspace: Workspace, session: int | None, scope: str | None) -> tuple[int, ...] | None:
+    if session is not None:
+        return (session,)
+    if scope is None:
+        return None
+    return tuple(member.session_key for member in scopes.member_sessions(view, scopes.find(view, workspace, scope)))
+
+
+def perspective_of(view: View, workspace: Workspace, peer: str) -> Node:
+    """What the peer of that name can have seen; nothing if there is none."""
+    found = view.peers.by_slug(workspace.key, peer)
+    return FALSE if found is None else seen_by(view, found)
+
+
+def seen_by(view: View, peer: Peer) -> Node:
+    """Messages of the peer's sessions, sent while it was a member. A scope sees its sessions whole."""
+    if peer.kind == SCOPE:
+        return where(session_key=tuple(member.session_key for member in scopes.member_sessions(view, peer)))
+    spans: list[Node] = []
+    for member in view.members.of_peer(peer.key):
+        span = all_of(where(session_key=member.session_key), Compare("created_at", "gte", member.joined_at))
+        spans.append(span if member.left_at is None else all_of(span, Compare("created_at", "lte", member.left_at)))
+    return Any_(tuple(spans))
+
+
+def find_messages(
+    rt: Runtime,
+    view: View,
+    workspace: int,
+    query: str,
+    limit: int,
+    condition: Node = TRUE,
+    sessions: tuple[int, ...] | None = None,
+    remote: Vector | None = None,
+) -> list[Message]:
+    """The best `limit` messages for a query, best first, that match and lie in `sessions` (None: anywhere in the workspace)."""
+    if sessions is not None and len(sessions) > MAX_SESSIONS:
+        condition, sessions = all_of(condition, where(session_key=sessions)), None
+    narrowed = EVERYTHING if sessions is None else Where(sessions=sessions)
+    if sessions is not None:
+        condition = all_of(condition, where(session_key=sessions))
+    question = understand(view, workspace, query)
+    if not question.terms and remote is None:
+        # Nothing to look for: the newest come first.
+        order = (Order("key", descending=True),)
+        return view.rows.page(Message, all_of(where(workspace_key=workspace), condition), order, limit)
+    depth = max(rt.settings.search.depth, limit)
+    while True:
+        listed, exhausted = _ranked_messages(rt, view, workspace, question, depth, narrowed, remote)
+        kept = view.messages.matching(workspace, listed, condition)
+        if len(kept) >= limit or exhausted:
+            return [kept[key] for key in listed if key in kept][:limit]
+        depth *= 4
+
+
+def _ranked_messages(
+    rt: Runtime, view: View, workspace: int, question: Question, depth: int, narrowed: Where, remote: Vector | None
+) -> tuple[list[int], bool]:
+    """Keys of messages, best first, and whether there are no others to be had by asking for more."""
+    search = rt.settings.search
+    pool = depth * POOL
+    matches = rt.storage.text.search(view, MESSAGE, workspace, question.terms, pool, narrowed)
+    scores = ranking.bm25(matches)
+    best = ranking.ranked(scores, 2 * depth)
+    places = {position.key: position for position in view.messages.positions(best)}
+    near = view.messages.around([(place.session_key, place.seq) for place in places.values()], ranking.REACH)
+    places |= {position.key: position for position in near}
+    spread = ranking.spread(
+        {key: scores[key] for key in best},
+        {key: (place.session_key, place.seq) for key, place in places.items()},
+        share=search.neighbour_weight,
+    )
+    lists = [_boosted(rt, question, spread, places)]
+    exhausted = len(matches.hits) < pool and len(scores) <= 2 * depth
+    if remote is not None:
+        space = view.spaces.active(workspace, MESSAGE)
+        if space is not None and space.embedder == rt.embedder.id:
+            hits = rt.vectors.query(rt.beside(view), space, remote, depth, narrowed)
+            dense = {hit.key: hit.score for hit in hits}
+            missing = [key for key in dense if key not in places]
+            places |= {position.key: position for position in view.messages.positions(missing)}
+            lists.append(_boosted(rt, question, dense, places))
+            exhausted = exhausted and len(hits) < depth
+    return ranking.fuse(lists, search.fusion_k), exhausted
+
+
+def _boosted(rt: Runtime, question: Question, scores: Mapping[int, float], places: Mapping[int, Position]) -> list[int]:
+    """A list in order, its scores as shares of the best, raised for the peer and the day that the question names."""
+    search = rt.settings.search
+    boosted = {}
+    for key, score in ranking.normalise(scores).items():
+        place = places.get(key)
+        if place is None:
+            continue
+        if question.named is not None and place.author_key == question.named.key:
+            score += search.name_boost
+        if any(date.matches(place.created_at) for date in question.dates):
+            score += search.date_boost
+        boosted[key] = score
+    return ranking.ranked(boosted)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A conclusion that was found, and its cosine similarity to the query where one is known."""
+
+    conclusion: Conclusion
+    similarity: float | None
+
+
+def find_conclusions(
+    rt: Runtime,
+    view: View,
+    workspace: int,
+    query: str,
+    limit: int,
+    narrowed: Where = EVERYTHING,
+    condition: Node = TRUE,
+    max_distance: float | None = None,
+    remote: Vector | None = None,
+) -> list[Found]:
+    """The best `limit` live conclusions for a query, best first.
+
+    `max_distance` bounds the cosine distance. Distances of an embedder that does not understand paraphrases say little about a row
+    that shares the query's words, so there the bound applies only to rows that share none.
+    """
+    question = understand(view, workspace, query)
+    vector = remote if remote is not None else vector_for(rt, view, workspace, CONCLUSION, question)
+    depth = max(rt.settings.search.depth, limit)
+    while True:
+        listed, similarity, exhausted = _ranked_conclusions(rt, view, workspace, question, vector, depth, narrowed, max_distance)
+        kept = view.conclusions.by_keys(listed, all_of(where(workspace_key=workspace), condition))
+        if len(kept) >= limit or exhausted:
+            return [Found(kept[key], similarity.get(key)) for key in listed if key in kept][:limit]
+        depth *= 4
+
+
+def _ranked_conclusions(
+    rt: Runtime,
+    view: View,
+    workspace: int,
+    question: Question,
+    vector: Vector | None,
+    depth: int,
+    narrowed: Where,
+    max_distance: float | None,
+) -> tuple[list[int], dict[int, float], bool]:
+    matches = rt.storage.text.search(view, CONCLUSION, workspace, question.terms, depth * POOL, narrowed)
+    scores = ranking.bm25(matches)
+    lists = [ranking.ranked(scores, depth)]
+    exhausted = len(scores) <= depth
+    similarity: dict[int, float] = {}
+    space = view.spaces.active(workspace, CONCLUSION)
+    if vector is not None and space is not None and len(vector) == space.dimension:
+        hits = rt.vectors.query(rt.beside(view), space, vector, depth, narrowed)
+        similarity = {hit.key: hit.score for hit in hits}
+        lists.append([hit.key for hit in hits])
+        exhausted = exhausted and len(hits) < depth
+        if max_distance is not None:
+            unknown = [key for key in lists[0] if key not in similarity]
+            similarity |= {hit.key: hit.score for hit in rt.vectors.query(rt.beside(view), space, vector, len(unknown), narrowed, unknown)}
+    listed = ranking.fuse(lists, rt.settings.search.fusion_k)
+    if max_distance is not None:
+        understands = Capability.SEMANTIC in rt.embedder.capabilities
+        listed = [key for key in listed if (key in scores and not understands) or 1.0 - similarity.get(key, -1.0) <= max_distance]
+    return listed, similarity, exhausted

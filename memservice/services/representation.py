@@ -1,0 +1,200 @@
+"""Representations: what one peer knows of another, chosen for a purpose and within a budget.
+
+Without a query the newest (and, if asked, the most often derived) conclusions are chosen. With one, conclusions and verbatim messages
+are ranked together and taken best first; only what is left of the budget goes to the newest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from memservice.domain import tokens
+from memservice.domain.errors import InvalidInput
+from memservice.domain.filters import FALSE, Node, all_of, recall_allowlist, where
+from memservice.domain.records import EXPLICIT, Conclusion, Message, Peer, Workspace
+from memservice.runtime import Runtime
+from memservice.services import naming, recall, scopes
+from memservice.services.peers import spoken_name
+from memservice.services.principal import Principal
+from memservice.services.representation_text import Selection, markdown
+from memservice.spi.nouns.base import NEWEST
+from memservice.spi.rows import Order
+from memservice.spi.storage import View
+from memservice.spi.vectors import Vector
+from memservice.spi.where import Where
+
+MAX_SESSIONS = 1_000
+FREQUENT = (Order("times_derived", descending=True), Order("created_at", descending=True), Order("key"))
+
+
+@dataclass(frozen=True, slots=True)
+class RepresentationOptions:
+    """What a caller may ask of a representation; None where nothing is said."""
+
+    target: str | None = None
+    session: str | None = None
+    filters: object = None
+    scope: str | Sequence[str] | None = None
+    search_query: str | None = None
+    search_top_k: int | None = None
+    search_max_distance: float | None = None
+    include_most_frequent: bool = False
+    max_conclusions: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Whose memory of whom, and from which sessions (keys; None: all). A list admits explicit conclusions only, because what was
+    derived from several sessions carries the stamp of one."""
+
+    observer: Peer
+    observed: Peer
+    sessions: tuple[int, ...] | None = None
+
+    def condition(self) -> Node:
+        pair = where(observer_key=self.observer.key, observed_key=self.observed.key)
+        return pair if self.sessions is None else all_of(pair, where(level=EXPLICIT, session_key=self.sessions))
+
+    def narrowed(self) -> Where:
+        where_ = Where(observers=(self.observer.key,), observed=(self.observed.key,))
+        if self.sessions is None:
+            return where_
+        return replace(where_, levels=(EXPLICIT,), sessions=self.sessions[:MAX_SESSIONS])
+
+
+def of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: RepresentationOptions) -> str:
+    """The representation as Markdown; empty for peers and sessions that nobody knows."""
+    remote = recall.remote_vector(rt, workspace, options.search_query) if options.search_query else None
+    with rt.storage.read() as view:
+        bounds = bounds_of(view, workspace, peer, options)
+        return "" if bounds is None else markdown(select(rt, view, bounds, options, rt.settings.representation.max_tokens, remote))
+
+
+def bounds_of(view: View, workspace: str, peer: str, options: RepresentationOptions) -> Bounds | None:
+    """Whose memory is asked for; None where a peer does not exist. An unknown scope is NotFound."""
+    if options.scope is not None and (options.filters or options.session):
+        raise InvalidInput.at("body", "scope", message="scope cannot be combined with session_id or filters")
+    allowed = recall_allowlist(options.filters, options.session)
+    if allowed is None and options.session is not None:
+        allowed = [options.session]
+    located = view.workspaces.locate(workspace, peer=peer)
+    place = located.workspace
+    if place is None:
+        if options.scope is not None:
+            raise scopes.missing(options.scope if isinstance(options.scope, str) else options.scope[0], workspace)
+        return None
+    naming.refuse_scope(peer, located.peer, ("path", "peer_id"))
+    observed = located.peer
+    if options.target:
+        observed = view.peers.by_slug(place.key, options.target)
+        naming.refuse_scope(options.target, observed, ("body", "target"))
+    observer = located.peer
+    sessions = None if allowed is None else session_keys(view, place, allowed)
+    if isinstance(options.scope, str):
+        observer = scopes.find(view, place, options.scope)
+    elif options.scope is not None:
+        sessions = scoped_sessions(view, place, options.scope)
+    if observer is None or observed is None:
+        return None
+    return Bounds(observer, observed, sessions)
+
+
+def session_keys(view: View, place: Workspace, names: Sequence[str]) -> tuple[int, ...]:
+    return tuple(session.key for session in view.sessions.by_slugs(place.key, names))
+
+
+def scoped_sessions(view: View, place: Workspace, names: Sequence[str]) -> tuple[int, ...]:
+    """The union of several scopes' sessions."""
+    keys = {member.session_key for name in names for member in scopes.member_sessions(view, scopes.find(view, place, name))}
+    if len(keys) > MAX_SESSIONS:
+        raise InvalidInput.at("body", "scope", message=f"These scopes have {len(keys)} sessions; at most {MAX_SESSIONS} can be searched")
+    return tuple(sorted(keys))
+
+
+class _Basket:
+    """What has been chosen so far, each thing once, within a number of items and a number of tokens."""
+
+    def __init__(self, items: int, budget: int | None) -> None:
+        self.items = items
+        self.budget = budget
+        self.conclusions: dict[int, Conclusion] = {}
+        self.messages: dict[int, Message] = {}
+        self._texts: set[tuple[str, str]] = set()
+
+    @property
+    def full(self) -> bool:
+        return len(self.conclusions) + len(self.messages) >= self.items or (self.budget is not None and self.budget <= 0)
+
+    def _pays(self, text: str) -> bool:
+        if self.full:
+            return False
+        if self.budget is not None:
+            cost = tokens.count(text)
+            if cost > self.budget:
+                return False
+            self.budget -= cost
+        return True
+
+    def take_conclusion(self, conclusion: Conclusion) -> None:
+        same = (conclusion.level, conclusion.fingerprint)
+        if same in self._texts or not self._pays(conclusion.content):
+            return
+        self._texts.add(same)
+        self.conclusions[conclusion.key] = conclusion
+        for key in conclusion.message_keys:
+            # A message whose statement is chosen by itself need not be quoted as well.
+            self.messages.pop(key, None)
+
+    def take_message(self, message: Message) -> None:
+        if not any(message.key in chosen.message_keys for chosen in self.conclusions.values()) and self._pays(message.content):
+            self.messages[message.key] = message
+
+
+def select(rt: Runtime, view: View, bounds: Bounds, options: RepresentationOptions, budget: int, remote: Vector | None = None) -> Selection:
+    """Choose within the bounds: at most `max_conclusions` items and, for a query, at most `budget` tokens of text."""
+    if bounds.sessions is not None and not bounds.sessions:
+        return Selection()
+    basket = _Basket(options.max_conclusions, budget if options.search_query else None)
+    if options.search_query:
+        _take_best(rt, view, bounds, options, basket, remote)
+    workspace, condition = bounds.observed.workspace_key, bounds.condition()
+    if options.include_most_frequent and not basket.full:
+        share = max(1, options.max_conclusions // (3 if options.search_query else 2))
+        for conclusion in view.conclusions.page(workspace, condition, FREQUENT, limit=share):
+            basket.take_conclusion(conclusion)
+    if not basket.full:
+        for conclusion in view.conclusions.page(workspace, condition, NEWEST, limit=options.max_conclusions):
+            basket.take_conclusion(conclusion)
+    return Selection(
+        list(basket.conclusions.values()), list(basket.messages.values()), {bounds.observed.slug: spoken_name(bounds.observed)}
+    )
+
+
+def _take_best(rt: Runtime, view: View, bounds: Bounds, options: RepresentationOptions, basket: _Basket, remote: Vector | None) -> None:
+    """Conclusions and what the observed peer said itself, ranked together by reciprocal rank, best first."""
+    query = options.search_query or ""
+    workspace = bounds.observed.workspace_key
+    limit = min(options.search_top_k or options.max_conclusions, options.max_conclusions)
+    found = recall.find_conclusions(
+        rt, view, workspace, query, limit, bounds.narrowed(), bounds.condition(), options.search_max_distance, remote
+    )
+    said: list[Message] = []
+    # A message has no distance that the caller's bound could be held against.
+    if options.search_max_distance is None:
+        said = recall.find_messages(rt, view, workspace, query, limit, _quotable(view, bounds), bounds.sessions, remote)
+    for rank in range(max(len(found), len(said))):
+        if rank < len(found):
+            basket.take_conclusion(found[rank].conclusion)
+        if rank < len(said):
+            basket.take_message(said[rank])
+
+
+def _quotable(view: View, bounds: Bounds) -> Node:
+    """Messages by the observed peer that the observer can have seen."""
+    own = where(author_key=bounds.observed.key)
+    if bounds.observer.key == bounds.observed.key:
+        return own
+    if bounds.sessions is not None and not bounds.sessions:
+        return FALSE
+    return all_of(own, recall.seen_by(view, bounds.observer))

@@ -1,0 +1,108 @@
+"""How a representation reads: Markdown for callers, plain text for token budgets and for agents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from memservice.domain.records import CONTRADICTION, DEDUCTIVE, EXPLICIT, INDUCTIVE, Conclusion, Message
+from memservice.domain.times import stamp
+
+MAX_SOURCES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a representation is made of, in no particular order."""
+
+    conclusions: Sequence[Conclusion] = ()
+    messages: Sequence[Message] = ()
+    speakers: dict[str, str] = field(default_factory=dict)
+    """How the authors of `messages` are called, by slug."""
+
+    def level(self, level: str) -> list[Conclusion]:
+        """Conclusions of one level, oldest first."""
+        chosen = [conclusion for conclusion in self.conclusions if conclusion.level == level]
+        return sorted(chosen, key=lambda conclusion: (conclusion.said_at, conclusion.key))
+
+    def explicit_lines(self) -> list[str]:
+        """Explicit conclusions and verbatim messages, oldest first."""
+        lines = [(item.said_at, 0, item.key, item.content) for item in self.level(EXPLICIT)]
+        for message in self.messages:
+            speaker = self.speakers.get(message.author, message.author)
+            lines.append((message.created_at, 1, message.key, f"{speaker}: {message.content}"))
+        return [f"[{stamp(at)}] {text}" for at, _, _, text in sorted(lines)]
+
+
+def _strings(conclusion: Conclusion, name: str) -> list[str]:
+    found = conclusion.internal.get(name)
+    return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
+
+
+def markdown(selection: Selection) -> str:
+    """Only the sections that have something to say; empty if there is nothing."""
+    sections = []
+    explicit = selection.explicit_lines()
+    if explicit:
+        sections.append("## Explicit Observations\n\n" + "\n".join(explicit) + "\n")
+    deductive = selection.level(DEDUCTIVE)
+    if deductive:
+        sections.append("## Deductive Observations\n\n" + "".join(_deductive(item) for item in deductive))
+    inductive = selection.level(INDUCTIVE)
+    if inductive:
+        sections.append("## Inductive Observations\n\n" + "\n".join(_inductive(item) for item in inductive))
+    contradictions = selection.level(CONTRADICTION)
+    if contradictions:
+        sections.append("## Contradictions\n\n" + "\n".join(_contradiction(item) for item in contradictions))
+    return "\n".join(sections)
+
+
+def _deductive(item: Conclusion) -> str:
+    text = f"[{stamp(item.said_at)}] {item.content}\n"
+    premises = _strings(item, "premises")
+    if premises:
+        text += "   Premises:\n" + "".join(f"   - {premise}\n" for premise in premises)
+    return text + "\n"
+
+
+def _inductive(item: Conclusion) -> str:
+    confidence = item.internal.get("confidence") or "medium"
+    text = f" **Pattern** [{confidence}]: {item.content}\n"
+    if item.internal.get("pattern_type"):
+        text += f"   **Type**: {item.internal['pattern_type']}\n"
+    sources = _strings(item, "sources")
+    if sources:
+        text += "   **Sources**:\n" + "".join(f"   - {source}\n" for source in sources[:MAX_SOURCES])
+        if len(sources) > MAX_SOURCES:
+            text += f"   - ... and {len(sources) - MAX_SOURCES} more\n"
+    return text
+
+
+def _contradiction(item: Conclusion) -> str:
+    text = f" **CONTRADICTION**: {item.content}\n"
+    sources = _strings(item, "sources")
+    if sources:
+        text += "   **Conflicting statements**:\n" + "".join(f"   - {source}\n" for source in sources)
+    return text
+
+
+def plain(selection: Selection) -> str:
+    """All four headings, whether or not anything stands under them; their tokens count against a budget."""
+    parts = [_numbered("EXPLICIT:", [(line, []) for line in selection.explicit_lines()])]
+    for heading, level, support in (
+        ("DEDUCTIVE:", DEDUCTIVE, "premises"),
+        ("INDUCTIVE:", INDUCTIVE, "sources"),
+        ("CONTRADICTION:", CONTRADICTION, "sources"),
+    ):
+        parts.append(
+            _numbered(heading, [(f"[{stamp(item.said_at)}] {item.content}", _strings(item, support)) for item in selection.level(level)])
+        )
+    return "\n".join(parts)
+
+
+def _numbered(heading: str, items: Sequence[tuple[str, list[str]]]) -> str:
+    lines = [heading, ""]
+    for number, (text, support) in enumerate(items, 1):
+        lines.append(f"{number}. {text}")
+        lines.extend(f"    - {line}" for line in support)
+    return "\n".join([*lines, ""])

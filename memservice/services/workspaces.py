@@ -1,0 +1,88 @@
+"""Workspaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from memservice.domain import configuration
+from memservice.domain.errors import NotFound
+from memservice.domain.filters import parse_filters, resources
+from memservice.domain.ids import new_uid
+from memservice.domain.records import Workspace
+from memservice.runtime import Runtime
+from memservice.services import naming
+from memservice.services.paging import Page, Paging, read_page
+from memservice.services.principal import Principal
+from memservice.spi.rows import UniqueViolation
+from memservice.spi.storage import View
+
+
+def ensure(rt: Runtime, view: View, slug: str, loc: naming.Loc = ("path", "workspace_id"), **fields: Any) -> tuple[Workspace, bool]:
+    """The workspace of that name and whether it was created now. `fields` are its columns if it is."""
+    found = view.workspaces.by_slug(slug)
+    if found is not None:
+        return found, False
+    naming.require_name(slug, loc)
+    uid = new_uid()
+    workspace = Workspace(uid=uid, slug=slug, v1_name=slug, created_at=rt.clock(), **fields)
+    try:
+        return view.workspaces.save(workspace), True
+    except UniqueViolation as taken:
+        if taken.fields != ("v1_name",):
+            raise
+        # Another workspace was renamed to this by generation 1; the id is free all the same.
+        return view.workspaces.save(replace(workspace, v1_name=uid)), True
+
+
+def require(view: View, slug: str) -> Workspace:
+    found = view.workspaces.by_slug(slug)
+    if found is None:
+        raise NotFound(f"Workspace {slug} not found")
+    return found
+
+
+def get_or_create(
+    rt: Runtime, who: Principal, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
+) -> tuple[Workspace, bool]:
+    """The workspace and whether it was created now. An existing one is returned as it is: the body changes nothing."""
+    naming.require_name(slug, ("body", "id"))
+    stored = naming.metadata(metadata) or {}
+    settings = naming.settings_of(rt, config) or {}
+    with rt.storage.read() as view:
+        found = view.workspaces.by_slug(slug)
+    if found is not None:
+        return found, False
+    return rt.storage.write(lambda view: ensure(rt, view, slug, ("body", "id"), metadata=stored, configuration=settings))
+
+
+def page(rt: Runtime, who: Principal, filters: object, paging: Paging) -> Page[Workspace]:
+    condition = parse_filters(filters, resources.WORKSPACE)
+    with rt.storage.read() as view:
+        return read_page(
+            paging,
+            lambda: view.workspaces.page(condition, paging.order("created_at"), paging.size, paging.offset),
+            lambda: view.workspaces.count(condition),
+        )
+
+
+def update(rt: Runtime, who: Principal, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None) -> Workspace:
+    """Metadata is replaced, configuration merged by section; None leaves either. Creates a workspace that is missing."""
+    stored = naming.metadata(metadata)
+    settings = naming.settings_of(rt, config)
+
+    def change(view: View) -> Workspace:
+        workspace, created = ensure(rt, view, slug, metadata=stored or {}, configuration=settings or {})
+        if created or (stored is None and settings is None):
+            return workspace
+        current = view.workspaces.by_slug(slug, lock=True) or workspace
+        return view.workspaces.save(
+            replace(
+                current,
+                metadata=current.metadata if stored is None else stored,
+                configuration=configuration.merge(current.configuration, settings or {}),
+            )
+        )
+
+    return rt.storage.write(change)

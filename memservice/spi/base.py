@@ -1,0 +1,124 @@
+"""What every storage has to get right around its transactions, written once: a storage gives the transactions themselves.
+
+Optional. A storage that has its own way of doing this implements `memservice.spi.storage.Storage` and leaves `BaseStorage` alone.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TypeVar
+
+from memservice.domain.errors import Unavailable
+from memservice.spi.capabilities import Capability
+from memservice.spi.storage import View
+from memservice.spi.text import TextIndex
+from memservice.spi.vectors import VectorIndex
+
+T = TypeVar("T")
+
+
+class TransientConflict(Exception):
+    """Raised out of `transaction()`: it lost against another one, nothing of it is stored, and a second try may succeed."""
+
+
+class BaseStorage(ABC):
+    """`memservice.spi.storage.Storage` over two context managers, `transaction()` and `snapshot()`.
+
+    Holds: the guard against nested writes, the retries after a `TransientConflict`, and `wait_for_work` between the threads of this
+    process. A storage that several processes share overrides `changed_elsewhere`.
+    """
+
+    name: str
+    capabilities: frozenset[Capability]
+    text: TextIndex
+    vectors: VectorIndex | None = None
+
+    attempts = 8
+    """How often a conflicting write is tried before it is given up."""
+    poll_seconds: float | None = None
+    """How often `wait_for_work` asks `changed_elsewhere`; None = never."""
+
+    def __init__(self) -> None:
+        self._mine = threading.local()
+        self._committed = threading.Condition()
+        self._commits = 0
+
+    @abstractmethod
+    def transaction(self) -> AbstractContextManager[View]:
+        """Begin; commit where the block ends, roll back where it raises. May raise `TransientConflict` or `Unavailable`."""
+
+    @abstractmethod
+    def snapshot(self) -> AbstractContextManager[View]:
+        """A view of one moment for reading. May raise `Unavailable`."""
+
+    @abstractmethod
+    def check(self) -> None: ...
+
+    @abstractmethod
+    def schema_version(self) -> str | None: ...
+
+    @abstractmethod
+    def migrate(self) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def changed_elsewhere(self) -> bool:
+        """Did another process commit since this thread last asked? Called every `poll_seconds` by each waiting thread."""
+        return False
+
+    def write(self, fn: Callable[[View], T]) -> T:
+        if getattr(self._mine, "writing", False):
+            raise RuntimeError("a write inside a write: pass the view on instead")
+        self._mine.writing = True
+        try:
+            result = self._try(fn)
+        finally:
+            self._mine.writing = False
+        self.announce()
+        return result
+
+    @contextmanager
+    def read(self) -> Iterator[View]:
+        with self.snapshot() as view:
+            yield view
+
+    def announce(self) -> None:
+        """Wake those who wait for work. `write` calls it; call it for a commit that was learnt of in another way."""
+        with self._committed:
+            self._commits += 1
+            self._committed.notify_all()
+
+    def wait_for_work(self, timeout: float) -> bool:
+        """A commit since this thread last returned from here counts, so nothing is lost between looking for work and waiting."""
+        deadline = time.monotonic() + timeout
+        seen = getattr(self._mine, "seen", 0)
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            with self._committed:
+                if self._commits == seen:
+                    self._committed.wait(left if self.poll_seconds is None else min(left, self.poll_seconds))
+                if self._commits != seen:
+                    self._mine.seen = self._commits
+                    return True
+            if self.poll_seconds is not None and self.changed_elsewhere():
+                return True
+            if time.monotonic() >= deadline:
+                return False
+
+    def _try(self, fn: Callable[[View], T]) -> T:
+        conflict: TransientConflict | None = None
+        for attempt in range(self.attempts):
+            if attempt:
+                time.sleep(random.uniform(0, 0.005 * 2**attempt))
+            try:
+                with self.transaction() as view:
+                    return fn(view)
+            except TransientConflict as error:
+                conflict = error
+        raise Unavailable("the store is busy: the write met other writes every time it was tried") from conflict
