@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from memservice.domain import tokens
 from memservice.domain.errors import InvalidInput, Problem
@@ -15,7 +16,9 @@ from memservice.services.principal import Principal
 from memservice.services.representation import Bounds, RepresentationOptions
 from memservice.services.representation_text import Selection, markdown, plain
 from memservice.spi.storage import View
-from memservice.spi.vectors import Vector
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
 
 SUMMARY_SHARE = 0.4
 """The share of the budget that a summary may take."""

@@ -6,11 +6,14 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from memservice.runtime import Runtime
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Embedder
-from memservice.spi.vectors import Vector
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
 
 log = logging.getLogger("memservice.recall")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from memservice.domain.records import ACTIVE, Conclusion, Message, Peer, Space, Task
 from memservice.domain.text import analyse
@@ -13,7 +13,10 @@ from memservice.services.peers import spoken_name
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import View
 from memservice.spi.text import TextRow
-from memservice.spi.vectors import Vector, VectorRow
+from memservice.spi.vectors import VectorRow
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
 
 Kind = Literal["message", "conclusion"]
 MESSAGE: Kind = "message"

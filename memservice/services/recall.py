@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from memservice.domain import ranking
 from memservice.domain.dates import NamedDate, dates_named
@@ -28,8 +29,10 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.nouns import Position
 from memservice.spi.rows import Order
 from memservice.spi.storage import View
-from memservice.spi.vectors import Vector
 from memservice.spi.where import EVERYTHING, Where
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
 
 MAX_TERMS = 64
 """Distinct terms of a query that count; further ones are too many to tell anything."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from memservice.domain import tokens
 from memservice.domain.errors import InvalidInput
@@ -21,8 +22,10 @@ from memservice.services.representation_text import Selection, markdown
 from memservice.spi.nouns.base import NEWEST
 from memservice.spi.rows import Order
 from memservice.spi.storage import View
-from memservice.spi.vectors import Vector
 from memservice.spi.where import Where
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
 
 MAX_SESSIONS = 1_000
 FREQUENT = (Order("times_derived", descending=True), Order("created_at", descending=True), Order("key"))

@@ -1,0 +1,5 @@
+"""`python -m memservice`."""
+
+from memservice.cli import main
+
+main()

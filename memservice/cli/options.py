@@ -1,0 +1,33 @@
+"""What the commands share."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from memservice.plugins import Plugins, load_plugins
+from memservice.settings import Settings, load_settings
+
+
+@dataclass
+class State:
+    """The settings of this call, read when a command first asks for them."""
+
+    config_file: Path | None
+
+    @cached_property
+    def settings(self) -> Settings:
+        return load_settings(self.config_file)
+
+    @cached_property
+    def plugins(self) -> Plugins:
+        return load_plugins(self.settings)
+
+    def environment(self) -> dict[str, str]:
+        """The environment for a child process that is to see the same settings."""
+        given = dict(os.environ)
+        if self.config_file is not None:
+            given["MEMSERVICE_CONFIG"] = str(self.config_file.resolve())
+        return given

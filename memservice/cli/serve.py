@@ -1,0 +1,66 @@
+"""`memservice serve`: the whole service with one command."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import click
+
+from memservice.cli.options import State
+from memservice.domain.errors import ConfigurationError
+from memservice.runtime import Runtime
+from memservice.serving.banner import banner, warnings
+from memservice.serving.logs import set_up_logging
+from memservice.serving.supervisor import Plan, Supervisor, listen
+from memservice.spi.capabilities import Capability
+
+
+@click.command()
+@click.option("--host", help="Address to listen on (HOST, default 127.0.0.1).")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on (PORT, default 8000); 0 for any free one.")
+@click.option("--workers", type=click.IntRange(1, 256), help="Server processes (WORKERS).")
+@click.option("--threads", type=click.IntRange(2, 1024), help="Threads of each server process (THREADS).")
+@click.option(
+    "--worker/--no-worker", "with_worker", default=True, help="Also do the background work (default), or leave it to `memservice worker`."
+)
+@click.pass_obj
+def serve(state: State, host: str | None, port: int | None, workers: int | None, threads: int | None, with_worker: bool) -> None:
+    """Serve the API, and do the background work beside it."""
+    set_up_logging(state.settings)
+    server = state.settings.server
+    server = replace(
+        server,
+        host=host or server.host,
+        port=server.port if port is None else port,
+        workers=workers or server.workers,
+        threads=threads or server.threads,
+    )
+    runtime = Runtime(state.settings, state.plugins)
+    try:
+        if Capability.SHARED not in runtime.storage.capabilities:
+            raise ConfigurationError(
+                f"The storage {runtime.storage.name!r} lives inside one process, but `memservice serve` runs several. "
+                "Set DB_CONNECTION_URI to a storage that can be shared, for instance sqlite:///memservice.db."
+            )
+        runtime.storage.migrate()
+        # Opened here too so that a reasoner that cannot start is told at once rather than by a worker that keeps dying.
+        lines = banner(runtime, with_worker)
+    finally:
+        runtime.close()
+    listener = listen(server.host, server.port)
+    url = f"http://{server.host}:{listener.getsockname()[1]}"
+    for line in lines:
+        click.echo(line)
+    for line in warnings(state.settings, server.host):
+        click.echo(f"WARNING     {line}", err=True)
+    click.echo(f"listening   {url}   (API document: {url}/openapi.json)")
+    sys.stdout.flush()
+    plan = Plan(
+        workers=server.workers,
+        threads=server.threads,
+        graceful_seconds=server.graceful_timeout_seconds,
+        with_worker=with_worker,
+        environment=state.environment(),
+    )
+    sys.exit(Supervisor(listener, plan).run())

@@ -1,0 +1,1 @@
+"""Processes: how the API server and the worker are run together."""

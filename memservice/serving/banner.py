@@ -1,0 +1,36 @@
+"""What a start tells the operator: what it runs on, and what to mind."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import memservice
+from memservice.runtime import Runtime
+from memservice.settings import Settings
+
+
+def banner(runtime: Runtime, with_worker: bool) -> list[str]:
+    settings = runtime.settings
+    rows = {row.name: row.value_text for row in settings.rows(everything=True)}
+    vectors = settings.vector_store.type or f"in the storage ({runtime.storage.name})"
+    return [
+        f"memservice  {memservice.__version__}",
+        f"storage     {runtime.storage.name}   {rows['DB_CONNECTION_URI']}   schema {runtime.storage.schema_version()}",
+        f"vectors     {vectors}   embedder {runtime.embedder.id}",
+        f"reasoner    {runtime.reasoner.name}",
+        f"runner      {'a worker beside the server' if with_worker else 'none here: start `memservice worker`'}",
+        f"auth        {'on' if settings.auth.use_auth else 'off'}",
+    ]
+
+
+def warnings(settings: Settings, host: str) -> list[str]:
+    if settings.auth.use_auth or _is_loopback(host):
+        return []
+    return [f"authentication is off and the server listens on {host}: everybody who reaches it may read and change everything"]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,13 @@
+"""gunicorn's configuration under `memservice serve`. What varies comes on its command line."""
+
+worker_class = "gthread"
+preload_app = False
+"""Each process opens its own connections: nothing but the listening socket may be shared across a fork."""
+keepalive = 75
+max_requests = 0
+accesslog = None
+errorlog = "-"
+loglevel = "warning"
+control_socket_disable = True
+limit_request_line = 8190
+limit_request_field_size = 65535

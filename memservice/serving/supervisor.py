@@ -1,0 +1,129 @@
+"""A small supervisor: one gunicorn and one worker, as children.
+
+The worker is started again if it dies. If gunicorn dies, everything ends. SIGTERM and SIGINT drain both. The children end by
+themselves if the supervisor is killed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import FrameType
+
+from memservice.domain.errors import ConfigurationError
+
+log = logging.getLogger("memservice.supervisor")
+
+BACKLOG = 2048
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+"""Seconds before a dead worker is started again; doubled each time it dies soon."""
+STEADY_SECONDS = 60.0
+"""A worker that lived this long is not dying again and again."""
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    workers: int
+    threads: int
+    graceful_seconds: float
+    with_worker: bool
+    environment: Mapping[str, str]
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket that the children inherit. From now on connections wait instead of being refused."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        raise ConfigurationError(f"cannot listen on {host}:{port} ({error.strerror or error}): choose another --host or --port") from error
+    listener.set_inheritable(True)
+    return listener
+
+
+class Supervisor:
+    def __init__(self, listener: socket.socket, plan: Plan) -> None:
+        self._listener = listener
+        self._plan = plan
+        self._stop = threading.Event()
+        self._worker: subprocess.Popen[bytes] | None = None
+        self._pause = FIRST_PAUSE
+        self._started = 0.0
+        self._due = 0.0
+
+    def run(self) -> int:
+        """Run until told to stop, or until the server dies; returns the exit status."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._told_to_stop)
+        server = self._spawn(self._server_command(), pass_fds=(self._listener.fileno(),))
+        status = 0
+        while not self._stop.is_set():
+            if server.poll() is not None:
+                log.error("the server ended with status %s", server.returncode)
+                status = 1
+                break
+            if self._plan.with_worker:
+                self._tend_worker()
+            self._stop.wait(0.2)
+        self._listener.close()
+        children = [child for child in (server, self._worker) if child is not None]
+        self._end(children)
+        return status or (0 if server.returncode in (0, None, -signal.SIGTERM) else 1)
+
+    def _told_to_stop(self, number: int, frame: FrameType | None) -> None:
+        self._stop.set()
+
+    def _server_command(self) -> list[str]:
+        plan = self._plan
+        return [
+            *(sys.executable, "-m", "gunicorn", "--config", "python:memservice.serving.gunicorn_config"),
+            *("--bind", f"fd://{self._listener.fileno()}", "--workers", str(plan.workers), "--threads", str(plan.threads)),
+            *("--graceful-timeout", str(int(plan.graceful_seconds)), "memservice.serving.wsgi:app"),
+        ]
+
+    def _spawn(self, command: Sequence[str], pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command, env=dict(self._plan.environment), pass_fds=pass_fds, start_new_session=True, preexec_fn=_end_with_parent
+        )
+
+    def _tend_worker(self) -> None:
+        now = time.monotonic()
+        if self._worker is not None and self._worker.poll() is not None:
+            lived = now - self._started
+            self._pause = FIRST_PAUSE if lived > STEADY_SECONDS else min(self._pause * 2, LONGEST_PAUSE)
+            log.error("the worker ended with status %s; starting it again in %.1f s", self._worker.returncode, self._pause)
+            self._worker, self._due = None, now + self._pause
+        if self._worker is None and now >= self._due:
+            self._worker, self._started = self._spawn([sys.executable, "-m", "memservice", "worker", "--embedded"]), now
+
+    def _end(self, children: Sequence[subprocess.Popen[bytes]]) -> None:
+        """Let the children drain; kill those that take longer than they may."""
+        for child in children:
+            if child.poll() is None:
+                child.terminate()
+        deadline = time.monotonic() + self._plan.graceful_seconds + 5
+        for child in children:
+            try:
+                child.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                log.error("process %s did not end in time and is killed; its work is taken up again at the next start", child.pid)
+                child.kill()
+                child.wait()
+
+
+def _end_with_parent() -> None:
+    """Where the kernel offers it: a child gets SIGTERM when the supervisor is gone."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
