@@ -38,7 +38,7 @@ def memservice_storages() -> Iterable[providers.StorageProvider]:
 
     def open_shelf(settings, context):
         from memservice_memory.storage import MemoryStorage
-        return MemoryStorage(context)
+        return MemoryStorage()
 
     @hookimpl
     def memservice_storages():

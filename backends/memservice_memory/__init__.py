@@ -1,1 +1,24 @@
-"""A part of memservice."""
+"""The storage in memory: for tests, and the simplest reading of the storage contract. Nothing survives the process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from memservice.hookspecs import hookimpl
+from memservice.spi.providers import Context, Settings, StorageProvider
+
+if TYPE_CHECKING:
+    from memservice.spi.storage import Storage
+
+
+def _open(settings: Settings, context: Context) -> Storage:
+    from memservice_memory.storage import MemoryStorage
+
+    return MemoryStorage()
+
+
+@hookimpl
+def memservice_storages() -> Iterable[StorageProvider]:
+    """`DB_CONNECTION_URI=memory://`: each opening is a store of its own."""
+    yield StorageProvider(name="memory", schemes=("memory",), open=_open)

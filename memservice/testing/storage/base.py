@@ -1,0 +1,183 @@
+"""What the chapters share: the fixtures, threads that start together, and a small populated workspace."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import pytest
+
+from memservice.domain.records import PEER, Collection, Conclusion, Member, Message, Peer, Session, Task, Workspace
+from memservice.spi.storage import Storage, View
+
+T = TypeVar("T")
+
+NOW = datetime(2024, 5, 17, 12, 30, 15, 123456, tzinfo=UTC)
+PATIENCE = 30.0
+"""Seconds after which something that has to happen is said not to happen."""
+
+
+class Chapter:
+    """A part of the storage contract."""
+
+    @pytest.fixture
+    def open_storage(self) -> Callable[[], Storage]:
+        """Opens the store of this test, migrated; again and again the same place."""
+        raise NotImplementedError("give your subclass of StorageContract a fixture `open_storage`: a callable that opens the storage")
+
+    @pytest.fixture
+    def storage(self, open_storage: Callable[[], Storage]) -> Iterator[Storage]:
+        opened = open_storage()
+        yield opened
+        opened.close()
+
+    @pytest.fixture
+    def world(self, storage: Storage) -> World:
+        """A small workspace, stored."""
+        return storage.write(lambda view: populate(view, "w"))
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One workspace with a session, three peers (the last one in no session) and a collection of `alice` about herself."""
+
+    tag: str
+    workspace: Workspace
+    session: Session
+    alice: Peer
+    bob: Peer
+    carol: Peer
+    collection: Collection
+
+    def uid(self, number: int) -> str:
+        return uid(self.tag, number)
+
+    def message(self, seq: int, **values: Any) -> Message:
+        """A message of `alice` in the session, 10 tokens each."""
+        given: dict[str, Any] = {
+            "uid": self.uid(1000 + seq),
+            "workspace_key": self.workspace.key,
+            "session_key": self.session.key,
+            "author_key": self.alice.key,
+            "session": self.session.slug,
+            "author": self.alice.slug,
+            "seq": seq,
+            "content": f"message {seq}",
+            "tokens": 10,
+            "tokens_through": 10 * seq,
+            "created_at": NOW + timedelta(seconds=seq),
+        }
+        return Message(**(given | values))
+
+    def conclusion(self, number: int, **values: Any) -> Conclusion:
+        given: dict[str, Any] = {
+            "uid": self.uid(2000 + number),
+            "workspace_key": self.workspace.key,
+            "collection_key": self.collection.key,
+            "observer_key": self.alice.key,
+            "observed_key": self.alice.key,
+            "observer": self.alice.slug,
+            "observed": self.alice.slug,
+            "content": f"conclusion {number}",
+            "fingerprint": f"fingerprint-{number}",
+            "said_at": NOW + timedelta(seconds=number),
+            "created_at": NOW + timedelta(seconds=number),
+        }
+        return Conclusion(**(given | values))
+
+    def task(self, number: int, unit: str, **values: Any) -> Task:
+        given: dict[str, Any] = {
+            "uid": self.uid(3000 + number),
+            "unit": unit,
+            "kind": "derive",
+            "workspace_key": self.workspace.key,
+            "not_before": NOW,
+            "created_at": NOW,
+        }
+        return Task(**(given | values))
+
+    def peer(self, slug: str, number: int, **values: Any) -> Peer:
+        given: dict[str, Any] = {
+            "uid": self.uid(4000 + number),
+            "workspace_key": self.workspace.key,
+            "slug": slug,
+            "v1_name": slug,
+            "created_at": NOW + timedelta(seconds=number),
+        }
+        return Peer(**(given | values))
+
+    def another_session(self, slug: str, number: int, **values: Any) -> Session:
+        given: dict[str, Any] = {
+            "uid": self.uid(5000 + number),
+            "workspace_key": self.workspace.key,
+            "slug": slug,
+            "created_at": NOW + timedelta(seconds=number),
+        }
+        return Session(**(given | values))
+
+    def member(self, session: Session, peer: Peer, number: int, **values: Any) -> Member:
+        given: dict[str, Any] = {
+            "workspace_key": self.workspace.key,
+            "session_key": session.key,
+            "peer_key": peer.key,
+            "session": session.slug,
+            "peer": peer.slug,
+            "kind": peer.kind,
+            "joined_at": NOW + timedelta(seconds=number),
+        }
+        return Member(**(given | values))
+
+
+def uid(tag: str, number: int) -> str:
+    """A public id of 21 characters."""
+    return f"{tag[:8]}-{number}".ljust(21, "_")
+
+
+def new_workspace(tag: str, number: int = 0, **values: Any) -> Workspace:
+    given: dict[str, Any] = {"uid": uid(tag, number), "slug": tag, "v1_name": tag, "created_at": NOW}
+    return Workspace(**(given | values))
+
+
+def populate(view: View, tag: str) -> World:
+    """Store a `World`. The same names in every workspace, so that a look-up that forgets the workspace finds too much."""
+    workspace = view.workspaces.save(new_workspace(tag))
+    key = workspace.key
+    names = ("alice", "bob", "carol")
+    alice, bob, carol = view.peers.put(
+        [
+            Peer(uid=uid(tag, 10 + n), workspace_key=key, slug=name, v1_name=name, kind=PEER, created_at=NOW + timedelta(seconds=n))
+            for n, name in enumerate(names)
+        ]
+    )
+    session = view.sessions.save(Session(uid=uid(tag, 20), workspace_key=key, slug="talk", created_at=NOW))
+    collection = view.conclusions.put_collection(
+        Collection(workspace_key=key, observer_key=alice.key, observed_key=alice.key, observer="alice", observed="alice", created_at=NOW)
+    )
+    world = World(tag, workspace, session, alice, bob, carol, collection)
+    view.members.put([world.member(session, alice, 1), world.member(session, bob, 2)])
+    return world
+
+
+def together(*jobs: Callable[[], T]) -> list[T]:
+    """Run the jobs at once, each in a thread of its own, and return what they returned, in order. Raises what one raised."""
+    start = threading.Barrier(len(jobs))
+
+    def run(job: Callable[[], T]) -> T:
+        start.wait(PATIENCE)
+        return job()
+
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        return [future.result(PATIENCE) for future in [pool.submit(run, job) for job in jobs]]
+
+
+def elsewhere(job: Callable[[], T]) -> T:
+    """Run the job in another thread and wait for it."""
+    return together(job)[0]
+
+
+def keys(rows: Sequence[Any]) -> list[int]:
+    return [row.key for row in rows]

@@ -1,0 +1,125 @@
+"""Chapter: peers and members."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memservice.domain import records as r
+from memservice.domain.filters.ast import where
+from memservice.domain.records import SCOPE
+from memservice.spi.rows import Order
+from memservice.spi.storage import Storage
+from memservice.testing.storage.base import NOW, Chapter, World, populate
+
+
+class PeopleChapter(Chapter):
+    def test_peers_of_another_workspace_stay_out(self, storage: Storage, world: World) -> None:
+        other = storage.write(lambda view: populate(view, "other"))
+        extra = storage.write(lambda view: view.peers.put([other.peer("dora", 30)]))[0]
+        mine, theirs = world.workspace.key, other.workspace.key
+        with storage.read() as view:
+            assert view.peers.page(mine) == [world.alice, world.bob, world.carol]
+            assert view.peers.count(mine) == 3
+            assert view.peers.page(theirs) == [other.alice, other.bob, other.carol, extra]
+            assert view.peers.by_slug(mine, "dora") is None
+            assert view.peers.by_slug(theirs, "alice") == other.alice
+            assert view.peers.by_slugs(mine, ["dora", "bob", "nobody", "bob"]) == {"bob": world.bob}
+            assert view.peers.by_slugs(mine, []) == {}
+
+    def test_peers_by_keys(self, storage: Storage, world: World) -> None:
+        with storage.read() as view:
+            assert view.peers.by_keys([world.carol.key, world.alice.key, 10**9]) == {
+                world.alice.key: world.alice,
+                world.carol.key: world.carol,
+            }
+            assert view.peers.by_keys([]) == {}
+
+    def test_peers_are_paged_in_a_total_order(self, storage: Storage, world: World) -> None:
+        stored = storage.write(lambda view: view.peers.put([world.peer(f"p{n}", n, created_at=NOW) for n in range(7)]))
+        everyone = [world.alice, *stored, world.bob, world.carol]
+        key = world.workspace.key
+        with storage.read() as view:
+            assert view.peers.page(key) == everyone
+            assert view.peers.page(key, limit=4, offset=3) == everyone[3:7]
+            assert view.peers.page(key, order=(Order("created_at", True), Order("key", True))) == everyone[::-1]
+            assert view.peers.page(key, where(slug=("p3", "bob"))) == [stored[3], world.bob]
+            assert view.peers.count(key, where(slug=("p3", "bob"))) == 2
+
+    def test_put_updates_a_peer(self, storage: Storage, world: World) -> None:
+        changed = replace(world.bob, v1_name="robert", metadata={"name": "Bob"}, configuration={"observe_me": False})
+        assert storage.write(lambda view: view.peers.put([changed])) == [changed]
+        with storage.read() as view:
+            assert view.peers.by_slug(world.workspace.key, "bob", lock=False) == changed
+
+    def test_peers_of_a_session_in_the_order_they_joined(self, storage: Storage, world: World) -> None:
+        """Without scopes and without those that left."""
+
+        def join(view_peers: list[r.Peer]) -> list[r.Member]:
+            scope, gone, late, early = view_peers
+            return [
+                world.member(world.session, scope, 3),
+                world.member(world.session, gone, 4, left_at=NOW),
+                world.member(world.session, late, 9),
+                world.member(world.session, early, 0),
+            ]
+
+        peers = storage.write(
+            lambda view: view.peers.put(
+                [world.peer("scope.x", 1, kind=SCOPE), world.peer("gone", 2), world.peer("late", 3), world.peer("early", 4)]
+            )
+        )
+        storage.write(lambda view: view.members.put(join(peers)))
+        inside = [peers[3], world.alice, world.bob, peers[2]]
+        key = world.session.key
+        with storage.read() as view:
+            assert view.peers.page_of_session(key) == (inside, 4)
+            assert view.peers.page_of_session(key, reverse=True) == (inside[::-1], 4)
+            assert view.peers.page_of_session(key, limit=2, offset=1) == (inside[1:3], 4)
+            assert view.peers.page_of_session(10**9) == ([], 0)
+
+    def test_members_of_a_session(self, storage: Storage, world: World) -> None:
+        gone, stays = storage.write(
+            lambda view: view.members.put(
+                [
+                    world.member(world.session, world.carol, 5, left_at=NOW, observe_others=True),
+                    world.member(world.session, view.peers.put([world.peer("scope.x", 1, kind=SCOPE)])[0], 0),
+                ]
+            )
+        )
+        with storage.read() as view:
+            active = view.members.of_session(world.session.key)
+            assert [member.peer for member in active] == ["alice", "bob", "scope.x"]
+            assert view.members.of_session(world.session.key, active=False) == [*active[:2], gone, stays]
+            assert view.members.one(world.session.key, world.carol.key) == gone
+            assert view.members.one(world.session.key, 10**9) is None
+            assert view.members.of_peer(world.carol.key) == [gone]
+            assert view.members.of_peer(world.carol.key, active=True) == []
+            assert view.members.of_peer(world.bob.key, active=True) == [active[1]]
+        back = storage.write(lambda view: view.members.put([replace(gone, left_at=None)]))[0]
+        with storage.read() as view:
+            assert view.members.of_peer(world.carol.key, active=True) == [back]
+        assert storage.write(lambda view: view.members.put([])) == []
+
+    def test_peers_that_a_word_names(self, storage: Storage, world: World) -> None:
+        other = storage.write(lambda view: populate(view, "other"))
+        scope = storage.write(lambda view: view.peers.put([world.peer("scope.x", 1, kind=SCOPE)]))[0]
+
+        storage.write(lambda view: view.peers.set_names(world.alice, ["alice", "smith", "алиса"]))
+        storage.write(lambda view: view.peers.set_names(world.bob, ["bob", "smith", "bob"]))
+        storage.write(lambda view: view.peers.set_names(scope, ["smith", "scope"]))
+        storage.write(lambda view: view.peers.set_names(other.carol, ["smith", "alice"]))
+        key = world.workspace.key
+        with storage.read() as view:
+            assert view.peers.named(key, ["smith", "алиса", "nobody", "scope"]) == {
+                "smith": [world.alice, world.bob],
+                "алиса": [world.alice],
+            }
+            assert view.peers.named(key, ["Smith", "smit", "bob smith"]) == {}
+            assert view.peers.named(other.workspace.key, ["smith", "bob"]) == {"smith": [other.carol]}
+            assert view.peers.named(key, []) == {}
+
+    def test_new_names_replace_the_old_ones(self, storage: Storage, world: World) -> None:
+        for tokens in (["alice", "smith"], ["alice", "jones"], []):
+            storage.write(lambda view, tokens=tokens: view.peers.set_names(world.alice, tokens))  # type: ignore[misc]
+            with storage.read() as view:
+                assert view.peers.named(world.workspace.key, ["alice", "smith", "jones"]) == {t: [world.alice] for t in tokens}

@@ -1,0 +1,236 @@
+"""Chapter: the seven operations on rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from memservice.domain import records as r
+from memservice.domain.filters.ast import FALSE, TRUE, Compare, where
+from memservice.spi.rows import Order
+from memservice.spi.schema import TABLES
+from memservice.spi.storage import Storage, View
+from memservice.testing.storage.base import NOW, Chapter, World, keys, new_workspace
+from memservice.testing.storage.examples import bare_rows, full_rows
+
+RECORDS = [spec.record for spec in TABLES]
+
+
+def _name(record: type[Any]) -> str:
+    return record.__name__
+
+
+def store_examples(view: View, world: World) -> dict[type[Any], list[Any]]:
+    """Store the rows that examples refer to; return the examples, not stored yet, by record."""
+    rows = view.rows
+    place: dict[str, Any] = {"workspace_key": world.workspace.key, "created_at": NOW}
+    message = rows.put([world.message(1)])[0].key
+    conclusion = rows.put([world.conclusion(1)])[0].key
+    task = rows.put([world.task(1, "unit")])[0].key
+    endpoint = rows.put([r.WebhookEndpoint(**place, uid=world.uid(50), url="http://a", secret="s")])[0].key
+    named = rows.put([r.NamedCollection(**place, uid=world.uid(51), owner_key=world.bob.key, name="a")])[0].key
+    found: dict[type[Any], list[Any]] = {}
+    for row in (*full_rows(world, message, conclusion, task, endpoint, named), *bare_rows(world, message, named, endpoint)):
+        found.setdefault(type(row), []).append(row)
+    return found
+
+
+def _plain(row: Any) -> str:
+    """The row as text that tells 1 from 1.0 from true, and a moment from the same moment in another zone."""
+    return json.dumps({f.name: getattr(row, f.name) for f in fields(row)}, default=datetime.isoformat, sort_keys=True)
+
+
+class RowsChapter(Chapter):
+    @pytest.mark.parametrize("record", RECORDS, ids=_name)
+    def test_round_trip(self, storage: Storage, world: World, record: type[Any]) -> None:
+        """Every field of every record comes back as it was given: text, JSON, numbers, nulls, and times to the microsecond."""
+        for row in storage.write(lambda view: store_examples(view, world))[record]:
+            stored = storage.write(lambda view, row=row: view.rows.put([row])[0])  # type: ignore[misc]
+            with storage.read() as view:
+                read = view.rows.get(record, where(key=stored.key))
+            assert stored.key > 0
+            assert _plain(stored) == _plain(replace(row, key=stored.key))
+            assert _plain(read) == _plain(stored)
+            storage.write(lambda view, key=stored.key: view.rows.delete(record, where(key=key)))  # type: ignore[misc]
+
+    def test_every_record_has_an_example(self, storage: Storage, world: World) -> None:
+        """The suite itself: no record goes untested."""
+        assert set(storage.write(lambda view: store_examples(view, world))) == set(RECORDS)
+
+    def test_nobody_outside_holds_a_part_of_the_store(self, storage: Storage) -> None:
+        metadata: dict[str, Any] = {"list": [1]}
+        stored = storage.write(lambda view: view.workspaces.save(new_workspace("a", metadata=metadata)))
+        metadata["list"].append(2)
+        stored.metadata["list"].append(3)
+        with storage.read() as view:
+            read = view.rows.get(r.Workspace, TRUE)
+            assert read is not None
+            read.metadata["list"].append(4)
+        with storage.read() as view:
+            read = view.rows.get(r.Workspace, TRUE)
+        assert read is not None
+        assert read.metadata == {"list": [1]}
+
+    def test_put_gives_rising_keys_in_order(self, storage: Storage) -> None:
+        given = [r.Fact(name=f"fact {n}", value=str(n)) for n in range(50)]
+        stored = storage.write(lambda view: view.rows.put(given))
+        assert [replace(row, key=0) for row in stored] == given
+        assert keys(stored) == sorted(set(keys(stored)))
+        later = storage.write(lambda view: view.rows.put([r.Fact(name="later", value="")]))[0]
+        assert later.key > stored[-1].key
+
+    def test_put_replaces_whole_rows_and_keeps_the_order_given(self, storage: Storage) -> None:
+        a, b = storage.write(
+            lambda view: view.rows.put(
+                [r.ApiKey(uid="a", label="a", admin=True, expires_at=NOW, created_at=NOW), r.ApiKey(uid="b", created_at=NOW)]
+            )
+        )
+        new_a, new_c = r.ApiKey(key=a.key, uid="a2", created_at=NOW), r.ApiKey(uid="c", created_at=NOW)
+        stored = storage.write(lambda view: view.rows.put([new_c, new_a]))
+        assert [row.uid for row in stored] == ["c", "a2"]
+        with storage.read() as view:
+            assert view.rows.page(r.ApiKey) == [new_a, b, replace(new_c, key=stored[0].key)]
+
+    def test_put_of_nothing(self, storage: Storage) -> None:
+        assert storage.write(lambda view: view.rows.put([])) == []
+
+    def test_keys_are_never_used_again(self, storage: Storage) -> None:
+        for _ in range(3):
+            first = storage.write(lambda view: view.rows.put([r.Fact(name="a", value="")]))[0].key
+            storage.write(lambda view: view.rows.delete(r.Fact, TRUE))
+            second = storage.write(lambda view: view.rows.put([r.Fact(name="a", value="")]))[0].key
+            assert second > first
+            storage.write(lambda view: view.rows.delete(r.Fact, TRUE))
+
+    def test_get_takes_the_lowest_key(self, storage: Storage, world: World) -> None:
+        with storage.read() as view:
+            found = view.rows.get(r.Peer, where(workspace_key=world.workspace.key))
+            assert found == world.alice
+            assert view.rows.get(r.Peer, where(slug="nobody")) is None
+
+    def test_change_sets_all_matching_rows_and_only_them(self, storage: Storage) -> None:
+        storage.write(lambda view: view.rows.put([r.ApiKey(uid=f"k{n}", admin=n % 2 == 0, created_at=NOW) for n in range(6)]))
+        changed = storage.write(lambda view: view.rows.change(r.ApiKey, where(admin=True), label="new", revoked_at=NOW, expires_at=None))
+        assert changed == 3
+        with storage.read() as view:
+            assert [(row.uid, row.label, row.revoked_at) for row in view.rows.page(r.ApiKey)] == [
+                (f"k{n}", "new" if n % 2 == 0 else None, NOW if n % 2 == 0 else None) for n in range(6)
+            ]
+
+    def test_change_is_compare_and_set(self, storage: Storage) -> None:
+        storage.write(lambda view: view.rows.put([r.Fact(name="a", value="1")]))
+        assert storage.write(lambda view: view.rows.change(r.Fact, where(name="a", value="1"), value="2")) == 1
+        assert storage.write(lambda view: view.rows.change(r.Fact, where(name="a", value="1"), value="3")) == 0
+        with storage.read() as view:
+            assert view.facts.get("a") == "2"
+
+    def test_change_stores_json_and_nulls(self, storage: Storage, world: World) -> None:
+        condition = where(key=world.alice.key)
+        metadata = {"a": [None, {"b": "ü"}]}
+        storage.write(lambda view: view.rows.change(r.Peer, condition, metadata=metadata, v1_role="assistant"))
+        with storage.read() as view:
+            assert view.rows.get(r.Peer, condition) == replace(world.alice, metadata=metadata, v1_role="assistant")
+        storage.write(lambda view: view.rows.change(r.Peer, condition, metadata={}, v1_role=None))
+        with storage.read() as view:
+            assert view.rows.get(r.Peer, condition) == world.alice
+
+    def test_increase_adds_to_all_matching_rows(self, storage: Storage, world: World) -> None:
+        other = storage.write(lambda view: view.sessions.save(world.another_session("other", 1, message_count=5)))
+        condition = where(workspace_key=world.workspace.key)
+        assert storage.write(lambda view: view.rows.increase(r.Session, condition, message_count=2, token_total=2**40)) == 2
+        assert storage.write(lambda view: view.rows.increase(r.Session, where(key=other.key), message_count=-1)) == 1
+        assert storage.write(lambda view: view.rows.increase(r.Session, FALSE, message_count=1)) == 0
+        with storage.read() as view:
+            assert [(s.message_count, s.token_total) for s in view.rows.page(r.Session)] == [(2, 2**40), (6, 2**40)]
+
+    def test_delete_erases_all_matching_rows_and_counts_them(self, storage: Storage) -> None:
+        storage.write(lambda view: view.rows.put([r.Fact(name=f"{n}", value="even" if n % 2 == 0 else "odd") for n in range(250)]))
+        assert storage.write(lambda view: view.rows.delete(r.Fact, where(value="even"))) == 125
+        assert storage.write(lambda view: view.rows.delete(r.Fact, where(value="even"))) == 0
+        with storage.read() as view:
+            assert [fact.name for fact in view.rows.page(r.Fact)] == [f"{n}" for n in range(1, 250, 2)]
+            assert view.rows.count(r.Fact) == 125
+
+    def test_one_delete_takes_many_keys(self, storage: Storage) -> None:
+        stored = storage.write(lambda view: view.rows.put([r.Fact(name=f"{n}", value="") for n in range(1001)]))
+        assert storage.write(lambda view: view.rows.delete(r.Fact, where(key=tuple(keys(stored)[:1000])))) == 1000
+        with storage.read() as view:
+            assert view.rows.page(r.Fact) == stored[1000:]
+
+    def test_strings_order_by_code_point(self, storage: Storage) -> None:
+        ordered = ["", " ", "!", "10", "9", "A", "Z", "_", "a", "aa", "b", "z", "~", "É", "é", "ö", "Ω", "中", "\uffee", "\U0001f600"]
+        shuffled = ordered[1::2] + ordered[::2][::-1]
+        storage.write(lambda view: view.rows.put([r.Fact(name=name, value="") for name in shuffled]))
+        with storage.read() as view:
+            assert [fact.name for fact in view.rows.page(r.Fact, TRUE, (Order("name"),))] == ordered
+            assert [fact.name for fact in view.rows.page(r.Fact, TRUE, (Order("name", True),))] == ordered[::-1]
+            found = view.rows.page(r.Fact, Compare("name", "gte", "Z"), (Order("name"),))
+            assert [fact.name for fact in found] == ordered[ordered.index("Z") :]
+
+    def test_times_order_to_the_microsecond(self, storage: Storage) -> None:
+        at = [
+            datetime(1, 1, 1, tzinfo=UTC),
+            datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+            datetime(1970, 1, 1, tzinfo=UTC),
+            NOW,
+            NOW + timedelta(microseconds=1),
+            NOW.replace(microsecond=999999),
+            NOW.replace(microsecond=0) + timedelta(seconds=1),
+            datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+        ]
+        storage.write(lambda view: view.rows.put([r.ApiKey(uid=f"k{n}", created_at=at[n]) for n in (3, 7, 0, 4, 1, 6, 2, 5)]))
+        with storage.read() as view:
+            assert [row.created_at for row in view.rows.page(r.ApiKey, TRUE, (Order("created_at"), Order("key")))] == at
+            for n, moment in enumerate(at):
+                assert [row.uid for row in view.rows.page(r.ApiKey, where(created_at=moment))] == [f"k{n}"]
+                assert view.rows.count(r.ApiKey, Compare("created_at", "lt", moment)) == n
+                assert view.rows.count(r.ApiKey, Compare("created_at", "lte", moment)) == n + 1
+                assert view.rows.count(r.ApiKey, Compare("created_at", "gt", moment)) == len(at) - n - 1
+                assert view.rows.count(r.ApiKey, Compare("created_at", "gte", moment)) == len(at) - n
+
+    def test_null_orders_below_every_value(self, storage: Storage) -> None:
+        labels = [None, "b", "", None, "a"]
+        storage.write(lambda view: view.rows.put([r.ApiKey(uid=f"{n}", label=label, created_at=NOW) for n, label in enumerate(labels)]))
+        with storage.read() as view:
+            assert [row.uid for row in view.rows.page(r.ApiKey, TRUE, (Order("label"), Order("key")))] == ["0", "3", "2", "4", "1"]
+            found = view.rows.page(r.ApiKey, TRUE, (Order("label", True), Order("key", True)))
+            assert [row.uid for row in found] == ["1", "4", "2", "3", "0"]
+
+    def test_order_by_several_fields_in_their_own_directions(self, storage: Storage) -> None:
+        storage.write(lambda view: view.rows.put([r.Fact(name=f"{n:02}", value=str(n % 3)) for n in range(12)]))
+        with storage.read() as view:
+            found = [fact.name for fact in view.rows.page(r.Fact, TRUE, (Order("value", True), Order("name")))]
+            assert found == [f"{n:02}" for rest in (2, 1, 0) for n in range(rest, 12, 3)]
+
+    @pytest.mark.parametrize("descending", [False, True])
+    def test_pages_are_disjoint_and_complete_among_ties(self, storage: Storage, descending: bool) -> None:
+        storage.write(lambda view: view.rows.put([r.ApiKey(uid=f"k{n}", created_at=NOW) for n in range(23)]))
+        order = (Order("created_at", descending), Order("key", descending))
+        with storage.read() as view:
+            everything = keys(view.rows.page(r.ApiKey, TRUE, order))
+            pages = [keys(view.rows.page(r.ApiKey, TRUE, order, limit=5, offset=offset)) for offset in range(0, 25, 5)]
+        assert everything == sorted(everything, reverse=descending)
+        assert [key for page in pages for key in page] == everything
+        assert [len(page) for page in pages] == [5, 5, 5, 5, 3]
+
+    def test_limit_and_offset(self, storage: Storage) -> None:
+        stored = storage.write(lambda view: view.rows.put([r.Fact(name=f"{n}", value="") for n in range(10)]))
+        with storage.read() as view:
+            assert view.rows.page(r.Fact) == stored
+            assert view.rows.page(r.Fact, limit=3) == stored[:3]
+            assert view.rows.page(r.Fact, limit=3, offset=8) == stored[8:]
+            assert view.rows.page(r.Fact, offset=4) == stored[4:]
+            assert view.rows.page(r.Fact, limit=0) == []
+            assert view.rows.page(r.Fact, limit=5, offset=10) == []
+            assert view.rows.page(r.Fact, limit=2**31) == stored
+
+    def test_count_is_of_all_matching_rows(self, storage: Storage, world: World) -> None:
+        with storage.read() as view:
+            assert view.rows.count(r.Peer) == 3
+            assert view.rows.count(r.Peer, where(slug=("alice", "carol", "nobody"))) == 2
+            assert view.rows.count(r.Peer, FALSE) == 0
+            assert view.rows.count(r.Card) == 0

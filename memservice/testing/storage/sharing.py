@@ -1,0 +1,111 @@
+"""Chapter: several openings of one store (capability `SHARED`). Another opening stands for another process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from memservice.domain import records as r
+from memservice.domain.filters.ast import where
+from memservice.spi.capabilities import Capability
+from memservice.spi.storage import Storage
+from memservice.testing.storage.base import NOW, PATIENCE, Chapter, World, together
+from memservice.testing.storage.rows import store_examples
+from memservice.testing.storage.transactions import _drain, names, note
+
+
+class SharingChapter(Chapter):
+    @pytest.fixture
+    def another(self, storage: Storage, open_storage: Callable[[], Storage]) -> Iterator[Storage]:
+        """The store of this test, opened once more."""
+        if Capability.SHARED not in storage.capabilities:
+            pytest.skip(f"the storage {storage.name!r} lacks the capability SHARED: it cannot be opened twice")
+        opened = open_storage()
+        yield opened
+        opened.close()
+
+    def test_what_was_stored_is_there_after_reopening(
+        self, storage: Storage, another: Storage, world: World, open_storage: Callable[[], Storage]
+    ) -> None:
+        examples = storage.write(lambda view: store_examples(view, world))
+        stored = {record: storage.write(lambda view, rows=rows[:1]: view.rows.put(rows))[0] for record, rows in examples.items()}  # type: ignore[misc]
+        storage.close()
+        another.close()
+        reopened = open_storage()
+        try:
+            assert reopened.schema_version() is not None
+            with reopened.read() as view:
+                for record, row in stored.items():
+                    assert view.rows.get(record, where(key=row.key)) == row
+        finally:
+            reopened.close()
+
+    def test_keys_are_not_used_again_after_reopening(self, storage: Storage, another: Storage, open_storage: Callable[[], Storage]) -> None:
+        last = storage.write(lambda view: view.rows.put([r.Fact(name=name, value="") for name in "ab"]))[-1].key
+        another.write(lambda view: view.rows.delete(r.Fact, where(name="b")))
+        storage.close()
+        another.close()
+        reopened = open_storage()
+        try:
+            assert reopened.write(lambda view: view.rows.put([r.Fact(name="c", value="")]))[0].key > last
+        finally:
+            reopened.close()
+
+    def test_a_commit_is_seen_by_the_other_opening(self, storage: Storage, another: Storage) -> None:
+        for n in range(5):
+            storage.write(note(f"a{n}"))
+            assert names(another)[-1] == f"a{n}"
+            another.write(note(f"b{n}"))
+            assert names(storage)[-1] == f"b{n}"
+
+    def test_a_read_view_sees_one_moment_while_the_other_opening_writes(self, storage: Storage, another: Storage) -> None:
+        storage.write(note("a", "1"))
+        with storage.read() as view:
+            assert view.facts.get("a") == "1"
+            another.write(note("a", "2"))
+            assert view.facts.get("a") == "1"
+
+    def test_writers_of_both_openings_take_turns(self, storage: Storage, another: Storage, world: World) -> None:
+        def adding(opened: Storage) -> Callable[[], None]:
+            def add() -> None:
+                for _ in range(20):
+                    opened.write(lambda view: view.rows.increase(r.Session, where(key=world.session.key), message_count=1))
+
+            return add
+
+        together(adding(storage), adding(another), adding(storage), adding(another))
+        with storage.read() as view:
+            session = view.sessions.by_key(world.session.key)
+        assert session is not None
+        assert session.message_count == 80
+
+    def test_one_of_both_openings_gets_the_lease(self, storage: Storage, another: Storage) -> None:
+        def claiming(opened: Storage, unit: str, owner: str) -> Callable[[], bool]:
+            return lambda: opened.write(lambda view: view.tasks.claim(unit, owner, NOW, 60)) is not None
+
+        for n in range(5):
+            unit = f"unit {n}"
+            assert sorted(together(claiming(storage, unit, "a"), claiming(another, unit, "b"))) == [False, True]
+
+    def test_waiting_ends_when_the_other_opening_commits(self, storage: Storage, another: Storage) -> None:
+        _drain(storage)
+
+        def commit() -> float:
+            time.sleep(0.1)
+            another.write(note("work"))
+            return time.monotonic()
+
+        with ThreadPoolExecutor(1) as pool:
+            committing = pool.submit(commit)
+            while "work" not in names(storage):
+                assert storage.wait_for_work(PATIENCE)
+            woken = time.monotonic()
+            assert woken - committing.result(PATIENCE) < 2
+
+    def test_both_openings_may_migrate(self, storage: Storage, another: Storage) -> None:
+        storage.write(note("a"))
+        together(storage.migrate, another.migrate)
+        assert names(another) == ["a"]

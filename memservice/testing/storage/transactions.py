@@ -1,0 +1,264 @@
+"""Chapter: transactions between the threads of one process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from memservice.domain import records as r
+from memservice.domain.filters.ast import TRUE, where
+from memservice.spi.rows import ReadOnly
+from memservice.spi.storage import Storage, View
+from memservice.testing.storage.base import PATIENCE, Chapter, World, elsewhere, together
+
+
+def note(name: str, value: str = "") -> Callable[[View], None]:
+    """A write of one fact."""
+    return lambda view: view.facts.set(name, value)
+
+
+def names(storage: Storage) -> list[str]:
+    with storage.read() as view:
+        return [fact.name for fact in view.rows.page(r.Fact)]
+
+
+class TransactionsChapter(Chapter):
+    def test_a_new_store_is_ready_and_empty(self, storage: Storage) -> None:
+        storage.check()
+        assert storage.schema_version() is not None
+        assert storage.name == storage.name.strip().lower() != ""
+        assert names(storage) == []
+
+    def test_migrating_again_changes_nothing(self, storage: Storage) -> None:
+        storage.write(note("a"))
+        version = storage.schema_version()
+        storage.migrate()
+        assert storage.schema_version() == version
+        assert names(storage) == ["a"]
+
+    def test_closing_twice(self, open_storage: Callable[[], Storage]) -> None:
+        opened = open_storage()
+        opened.close()
+        opened.close()
+
+    def test_a_write_returns_what_its_function_returned(self, storage: Storage) -> None:
+        thing = object()
+        assert storage.write(lambda view: thing) is thing
+
+    def test_every_commit_is_stored(self, storage: Storage) -> None:
+        """What was acknowledged is there for the next read, in this thread and in every other."""
+        for n in range(25):
+            storage.write(note(f"{n}"))
+            assert names(storage) == [f"{done}" for done in range(n + 1)]
+        assert elsewhere(lambda: names(storage)) == [f"{n}" for n in range(25)]
+
+    def test_a_write_sees_its_own_changes(self, storage: Storage) -> None:
+        def work(view: View) -> list[str]:
+            view.rows.put([r.Fact(name="a", value="1"), r.Fact(name="b", value="1")])
+            view.rows.change(r.Fact, where(name="a"), value="2")
+            view.rows.delete(r.Fact, where(name="b"))
+            return [f"{fact.name}={fact.value}" for fact in view.rows.page(r.Fact)]
+
+        assert storage.write(work) == ["a=2"]
+
+    @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+    def test_a_write_that_raises_stores_nothing(self, storage: Storage, world: World, error: type[BaseException]) -> None:
+        storage.write(note("kept", "1"))
+
+        def fail(view: View) -> None:
+            view.facts.set("kept", "2")
+            view.facts.set("new", "")
+            view.rows.increase(r.Session, TRUE, message_count=1)
+            view.rows.delete(r.Member, TRUE)
+            view.messages.append([world.message(1)])
+            raise error("stop")
+
+        with pytest.raises(error, match="stop"):
+            storage.write(fail)
+        with storage.read() as view:
+            assert [(fact.name, fact.value) for fact in view.rows.page(r.Fact)] == [("kept", "1")]
+            assert view.sessions.by_key(world.session.key) == world.session
+            assert len(view.members.of_session(world.session.key)) == 2
+            assert view.messages.count(world.session.key) == 0
+        storage.write(note("after"))
+        assert names(storage) == ["kept", "after"]
+
+    def test_nothing_is_seen_before_the_commit(self, storage: Storage) -> None:
+        def work(view: View) -> list[str]:
+            view.facts.set("a", "")
+            return elsewhere(lambda: names(storage))
+
+        assert storage.write(work) == []
+        assert names(storage) == ["a"]
+
+    def test_a_read_view_sees_one_moment(self, storage: Storage, world: World) -> None:
+        """Also while another thread writes, and in tables that the view has not looked at before."""
+        storage.write(note("a", "1"))
+
+        def change(view: View) -> None:
+            view.facts.set("a", "2")
+            view.facts.set("b", "")
+            view.rows.delete(r.Member, TRUE)
+
+        with storage.read() as view:
+            assert view.facts.get("a") == "1"
+            elsewhere(lambda: storage.write(change))
+            assert view.facts.get("a") == "1"
+            assert view.rows.count(r.Fact) == 1
+            assert len(view.members.of_session(world.session.key)) == 2
+        with storage.read() as view:
+            assert view.facts.get("a") == "2"
+            assert view.rows.count(r.Fact) == 2
+            assert view.members.of_session(world.session.key) == []
+
+    def test_readers_never_see_half_a_write(self, storage: Storage) -> None:
+        storage.write(lambda view: view.rows.put([r.Fact(name=name, value="0") for name in "abc"]))
+        stop = threading.Event()
+
+        def read() -> list[set[str]]:
+            seen = []
+            while not stop.is_set():
+                with storage.read() as view:
+                    seen.append({fact.value for name in "abc" if (fact := view.rows.get(r.Fact, where(name=name))) is not None})
+            return seen
+
+        with ThreadPoolExecutor(2) as pool:
+            reading = [pool.submit(read) for _ in range(2)]
+            try:
+                for n in range(1, 40):
+                    value = str(n)
+                    storage.write(lambda view, value=value: [view.facts.set(name, value) for name in "abc"])  # type: ignore[misc]
+            finally:
+                stop.set()
+            seen = [values for future in reading for values in future.result(PATIENCE)]
+        assert seen
+        assert all(len(values) == 1 for values in seen)
+
+    def test_a_write_inside_a_write_is_an_error(self, storage: Storage) -> None:
+        def outer(view: View) -> None:
+            view.facts.set("outer", "")
+            storage.write(note("inner"))
+
+        with pytest.raises(RuntimeError):
+            storage.write(outer)
+        storage.write(note("after"))
+        assert names(storage) == ["after"]
+
+    def test_a_read_view_refuses_to_write(self, storage: Storage, world: World) -> None:
+        attempts: tuple[Callable[[View], Any], ...] = (
+            lambda view: view.rows.put([r.Fact(name="a", value="")]),
+            lambda view: view.rows.change(r.Peer, TRUE, v1_role="assistant"),
+            lambda view: view.rows.increase(r.Session, TRUE, message_count=1),
+            lambda view: view.rows.delete(r.Member, TRUE),
+            lambda view: view.facts.set("a", ""),
+            lambda view: view.tasks.claim("unit", "me", world.session.created_at, 1),
+        )
+        for attempt in attempts:
+            with storage.read() as view:
+                with pytest.raises(ReadOnly):
+                    attempt(view)
+        with storage.read() as view:
+            assert view.rows.count(r.Fact) == view.rows.count(r.Lease) == 0
+            assert view.sessions.by_key(world.session.key) == world.session
+            assert view.rows.count(r.Member) == 2
+
+    def test_reading_inside_a_read(self, storage: Storage) -> None:
+        storage.write(note("a"))
+        with storage.read() as outer, storage.read() as inner:
+            assert outer.rows.page(r.Fact) == inner.rows.page(r.Fact)
+
+    def test_increase_loses_nothing_among_threads(self, storage: Storage, world: World) -> None:
+        def add() -> None:
+            for _ in range(25):
+                storage.write(lambda view: view.rows.increase(r.Session, where(key=world.session.key), message_count=1, token_total=10))
+
+        together(*[add] * 4)
+        with storage.read() as view:
+            assert view.sessions.by_key(world.session.key) == replace(world.session, message_count=100, token_total=1000)
+
+    def test_a_locked_row_can_be_read_and_replaced_safely(self, storage: Storage, world: World) -> None:
+        def next_message(view: View) -> int:
+            session = view.sessions.by_key(world.session.key, lock=True)
+            assert session is not None
+            seq = session.message_count + 1
+            view.messages.append([world.message(seq)])
+            view.sessions.save(replace(session, message_count=seq))
+            return seq
+
+        def say() -> list[int]:
+            return [storage.write(next_message) for _ in range(10)]
+
+        assert sorted(seq for said in together(*[say] * 4) for seq in said) == list(range(1, 41))
+        with storage.read() as view:
+            assert [m.seq for m in view.messages.run(world.session.key, 1, 100)] == list(range(1, 41))
+
+    def test_of_many_threads_one_wins_compare_and_set(self, storage: Storage) -> None:
+        for n in range(5):
+            name = f"prize {n}"
+            storage.write(note(name, "free"))
+            takers = [
+                lambda name=name, taker=taker: storage.write(
+                    lambda view: view.rows.change(r.Fact, where(name=name, value="free"), value=str(taker))
+                )
+                for taker in range(6)
+            ]
+            won = together(*takers)
+            assert sorted(won) == [0] * 5 + [1]
+            with storage.read() as view:
+                assert view.facts.get(name) == str(won.index(1))
+
+    def test_waiting_ends_when_another_thread_commits(self, storage: Storage) -> None:
+        storage.write(note("before"))
+        _drain(storage)
+
+        def commit() -> float:
+            time.sleep(0.1)
+            storage.write(note("work"))
+            return time.monotonic()
+
+        with ThreadPoolExecutor(1) as pool:
+            committing = pool.submit(commit)
+            while "work" not in names(storage):
+                assert storage.wait_for_work(PATIENCE)
+            woken = time.monotonic()
+            assert woken - committing.result(PATIENCE) < 2
+
+    def test_no_commit_is_missed_between_two_waits(self, storage: Storage) -> None:
+        _drain(storage)
+        elsewhere(lambda: storage.write(note("work")))
+        began = time.monotonic()
+        assert storage.wait_for_work(PATIENCE)
+        assert time.monotonic() - began < 2
+
+    def test_waiting_in_vain_ends_in_time(self, storage: Storage) -> None:
+        began = time.monotonic()
+        _drain(storage)
+        assert time.monotonic() - began < 5
+
+    def test_several_threads_may_wait_at_once(self, storage: Storage) -> None:
+        def wait() -> bool:
+            while not names(storage):
+                if not storage.wait_for_work(PATIENCE):
+                    return False
+            return True
+
+        def commit() -> bool:
+            time.sleep(0.1)
+            storage.write(note("work"))
+            return True
+
+        assert together(wait, wait, wait, commit) == [True] * 4
+
+
+def _drain(storage: Storage) -> None:
+    """Wait until nothing new is reported; a storage may report something without reason, but not for ever."""
+    for _ in range(20):
+        if not storage.wait_for_work(0.1):
+            return
+    raise AssertionError("wait_for_work keeps returning True on an idle store")
