@@ -28,7 +28,7 @@ def parse_time(value: object) -> datetime:
         return _utc(value, value)
     if isinstance(value, str):
         return parse_iso(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+    if isinstance(value, int | float) and not isinstance(value, bool) and not (isinstance(value, float) and math.isnan(value)):
         try:
             return _EPOCH + timedelta(seconds=value)
         except OverflowError:

@@ -43,7 +43,7 @@ def value_text(value: object) -> str | None:
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float) and math.isfinite(value):
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
         return number_text(value)
     return None
 
@@ -52,9 +52,9 @@ def value_number(value: object) -> Number | None:
     """The number that a JSON value is or spells; None for everything else."""
     if isinstance(value, str):
         return Decimal(value) if _NUMERIC.fullmatch(value) else None
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return value
-    return None
+    if isinstance(value, bool):
+        return None
+    return value if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)) else None
 
 
 def order(a: Number, b: Number) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from memservice.domain.filters.ast import FALSE, TRUE, Any_, Contains, IsNull, KeyCompare, KeyOneOf, KeySubstring, Node, all_of
 from memservice.domain.filters.jsontext import value_text
 from memservice.domain.filters.limits import OPERATORS, ORDERINGS, WILDCARD, Budget, as_list, known_operators, refuse
-from memservice.domain.filters.operands import number, spells_number, text, type_name
+from memservice.domain.filters.operands import number, number_spelled, text, type_name
 from memservice.domain.values import Loc, check_json, shown, strip_nul
 
 
@@ -69,8 +69,7 @@ def _operator(field: str, key: str, op: str, value: Any, loc: Loc, budget: Budge
         return KeySubstring(field, key, _text(value, loc))
     if isinstance(value, dict | list):
         refuse(loc, f"Invalid comparison value for '{shown(key)}': expected a string, a number or a boolean, got {type_name(value)}")
-    wanted = number(value, loc) if spells_number(value) else _text(value, loc)
-    return KeyCompare(field, key, "ne" if op == "ne" else ORDERINGS[op], wanted)
+    return KeyCompare(field, key, "ne" if op == "ne" else ORDERINGS[op], _comparable(value, loc))
 
 
 def _one_of(field: str, key: str, values: list[Any], loc: Loc, budget: Budget) -> Node:
@@ -81,6 +80,16 @@ def _one_of(field: str, key: str, values: list[Any], loc: Loc, budget: Budget) -
     texts = tuple(dict.fromkeys(_text(value, loc) for value in values if value is not None))
     one_of: Node = KeyOneOf(field, key, texts) if texts else FALSE
     return Any_((one_of, Contains(field, {key: None}))) if None in values else one_of
+
+
+def _comparable(value: Any, loc: Loc) -> int | float | str:
+    """The number that `value` is or spells, else its text; a string of more digits than numbers have (a long id) is text."""
+    if isinstance(value, bool):
+        return _text(value, loc)
+    if not isinstance(value, str):
+        return number(value, loc)
+    spelled = number_spelled(value)
+    return text(value, loc) if spelled is None else spelled
 
 
 def _text(value: Any, loc: Loc) -> str:

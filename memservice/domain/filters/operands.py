@@ -52,21 +52,23 @@ def text(value: Any, loc: Loc) -> str:
 
 def number(value: Any, loc: Loc) -> int | float:
     """A number, or a string that spells one, of 64 bits if it is an integer and finite otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str) or (isinstance(value, str) and not _NUMERIC.fullmatch(value)):
+    if isinstance(value, str) and (spelled := number_spelled(value)) is not None:
+        return spelled
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput.at(*loc, message=_expected("numeric", value, "a number"))
-    found: int | float = value if not isinstance(value, str) else int(value) if _INTEGER.fullmatch(value) else float(value)
-    if isinstance(found, int) and not INT_MIN <= found <= INT_MAX:
-        raise InvalidInput.at(*loc, message=f"Invalid numeric value: {shown(value)}. Integers must fit 64 bits")
-    if isinstance(found, float) and not math.isfinite(found):
-        raise InvalidInput.at(*loc, message=f"Invalid numeric value: {shown(value)}. Numbers must be finite")
-    return found
+    if not (math.isfinite(value) if isinstance(value, float) else INT_MIN <= value <= INT_MAX):
+        raise InvalidInput.at(*loc, message=f"Invalid numeric value: {shown(value)}. Numbers must be finite doubles or 64-bit integers")
+    return value
 
 
-def spells_number(value: Any) -> bool:
-    """Whether `value` is a number, or a string that spells one."""
-    if isinstance(value, str):
-        return _NUMERIC.fullmatch(value) is not None
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def number_spelled(text: str) -> int | float | None:
+    """The number that `text` spells, or None: also for integers beyond 64 bits and for what is no finite double."""
+    if not _NUMERIC.fullmatch(text):
+        return None
+    found: int | float = int(text) if _INTEGER.fullmatch(text) else float(text)
+    if isinstance(found, int):
+        return found if INT_MIN <= found <= INT_MAX else None
+    return found if math.isfinite(found) else None
 
 
 def _expected(kind: str, value: object, wanted: str) -> str:

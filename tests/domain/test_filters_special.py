@@ -1,0 +1,87 @@
+"""Generation 1's containment, and the allowlist of sessions for recall."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memservice.domain.errors import InvalidInput
+from memservice.domain.filters import TRUE, parse_containment, recall_allowlist
+from memservice.domain.filters.ast import Contains
+
+
+def refused(filters: Any, session_id: str | None = None) -> tuple[tuple[str | int, ...], str]:
+    with pytest.raises(InvalidInput) as caught:
+        recall_allowlist(filters, session_id)
+    (problem,) = caught.value.problems
+    return problem.loc, problem.message
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (None, None),
+        ({}, None),
+        ({"session_id": "a"}, ["a"]),
+        ({"session_id": ["b", "a", "b"]}, ["b", "a"]),
+        ({"session_id": {"in": ["a", "b"]}}, ["a", "b"]),
+        ({"session_id": []}, []),
+        ({"session_id": {"in": []}}, []),
+    ],
+)
+def test_allowlist(filters: Any, expected: list[str] | None) -> None:
+    assert recall_allowlist(filters, None) == expected
+
+
+def test_a_session_beside_the_list_must_be_on_it() -> None:
+    assert recall_allowlist({"session_id": ["a", "b"]}, "a") == ["a", "b"]
+    assert recall_allowlist(None, "a") is None
+    assert refused({"session_id": ["b"]}, "a")[0] == ("body", "filters", "session_id")
+    assert refused({"session_id": []}, "a")[0] == ("body", "filters", "session_id")
+
+
+@pytest.mark.parametrize(
+    ("filters", "loc"),
+    [
+        ([], ()),
+        ({"peer_id": "a"}, ("peer_id",)),
+        ({"session_id": "a", "AND": []}, ("AND",)),
+        ({"\ud800": 1}, ("\ufffd",)),
+        ({"session_id": None}, ("session_id",)),
+        ({"session_id": 5}, ("session_id",)),
+        ({"session_id": {"ne": "a"}}, ("session_id",)),
+        ({"session_id": {"in": ["a"], "ne": "b"}}, ("session_id",)),
+        ({"session_id": {"in": "a"}}, ("session_id",)),
+        ({"session_id": "*"}, ("session_id", 0)),
+        ({"session_id": ["a", ""]}, ("session_id", 1)),
+        ({"session_id": ["a\n"]}, ("session_id", 0)),
+        ({"session_id": [5]}, ("session_id", 0)),
+        ({"session_id": ["a"] * 1001}, ("session_id",)),
+    ],
+)
+def test_allowlist_refuses(filters: Any, loc: tuple[str | int, ...]) -> None:
+    assert refused(filters)[0] == ("body", "filters", *loc)
+
+
+def test_containment_takes_every_key_literally() -> None:
+    assert parse_containment(None) == TRUE
+    assert parse_containment({}) == TRUE
+    given = {"AND": [1], "z": {"gte": 1}, "a": "*", "nul\0": "x\0"}
+    assert parse_containment(given) == Contains("metadata", {"AND": [1], "z": {"gte": 1}, "a": "*", "nul": "x"})
+
+
+@pytest.mark.parametrize(
+    ("given", "loc"),
+    [
+        ([], ()),
+        ("x", ()),
+        ({"a": [1, {"b": float("nan")}]}, ("a", 1, "b")),
+        ({"a": 2**63}, ("a",)),
+        ({"a": "\ud800"}, ("a",)),
+    ],
+)
+def test_containment_refuses(given: Any, loc: tuple[str | int, ...]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_containment(given)
+    assert caught.value.problems[0].loc == ("body", "filter", *loc)
