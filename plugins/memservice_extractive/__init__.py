@@ -1,1 +1,24 @@
-"""A part of memservice."""
+"""The extractive reasoner: conclusions, summaries and answers without a model, in the peers' own words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from memservice.hookspecs import hookimpl
+from memservice.spi.providers import Context, ReasonerProvider, Settings
+
+if TYPE_CHECKING:
+    from memservice.spi.reasoner import Reasoner
+
+
+def _open(settings: Settings, context: Context) -> Reasoner:
+    from memservice_extractive.reasoner import ExtractiveReasoner
+
+    return ExtractiveReasoner()
+
+
+@hookimpl
+def memservice_reasoners() -> Iterable[ReasonerProvider]:
+    """`REASONER=extractive`; what `auto` means where no model is configured."""
+    yield ReasonerProvider(name="extractive", open=_open)

@@ -1,0 +1,100 @@
+"""Facts of fixed form that a sentence states of its speaker: which card line it makes, and what it can replace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from memservice_extractive.fact_forms import CARD_FORMS, SLOT_FORMS
+from memservice_extractive.language import UNSPACED, detect
+from memservice_extractive.places import is_large
+from memservice_extractive.worth import core, judge, without_quotations
+
+IDENTITY, ATTRIBUTE, RELATIONSHIP, INSTRUCTION = "IDENTITY", "ATTRIBUTE", "RELATIONSHIP", "INSTRUCTION"
+CARD_KINDS = (IDENTITY, ATTRIBUTE, RELATIONSHIP, INSTRUCTION)
+
+_LEAD = re.compile(
+    r"^(?:now|currently|actually|these days|as of \w+|well|by the way"
+    r"|jetzt|inzwischen|mittlerweile|aktuell|derzeit|现在|目前|今は|現在)[,，、]?\s*",
+    re.I,
+)
+_SEVERAL = re.compile(r"\b(?:and|or|und|oder|between|both|sowie)\b|[/&]|[和或]")
+_PROPER = re.compile(
+    r"(?:(?i:the|der|den|dem|die) )?[A-ZÀ-Þ0-9\u0370-\U0002ffff]\S*"
+    r"(?: (?:of|de|del|da|do|la|le|los|las|el|am|an|der|im|ob|upon|[A-ZÀ-Þ0-9&]\S*))*"
+)
+_NEEDS_PROPER = ("residence", "employer", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """`slot` names what can have only one value at a time, for instance ("residence",) or ("favourite", "tea"); None where many are true.
+
+    `value` is folded. A slot is only given where the sentence is plain: no condition, no second value, no past."""
+
+    kind: str
+    slot: tuple[str, ...] | None = None
+    value: str = ""
+
+
+def read(sentence: str, names: Sequence[str] = ()) -> Fact | None:
+    """The fact that a sentence states of its speaker, or of the observed peer by one of its `names`; None where it states none."""
+    language = detect(sentence)
+    judgement = judge(sentence, language)
+    if not judgement.keep:
+        return None
+    if judgement.kind == "instruction":
+        return Fact(INSTRUCTION)
+    text = core(without_quotations(sentence.replace("’", "'")), language, vocatives=False)
+    text = _LEAD.sub("", text)
+    subjects = tuple(sorted({name for name in names if name} | {"the user", "user"}))
+    for slot, pattern in _slot_patterns(language, subjects):
+        found = pattern.match(text)
+        if found:
+            return _slotted(slot, found)
+    for kind, pattern in _card_patterns(language, subjects):
+        if pattern.search(text):
+            return Fact(kind)
+    return None
+
+
+def comparable(slot: tuple[str, ...], one: str, other: str) -> bool:
+    """May two values of one slot replace each other? Not where both can hold: the city and its country, a place within the other."""
+    if one == other or f" {one} " in f" {other} " or f" {other} " in f" {one} ":
+        return False
+    if slot[0] == "residence":
+        head, tail = (value.split(",")[0].strip() for value in (one, other))
+        return head != tail and is_large(one) == is_large(other)
+    return True
+
+
+def _slotted(slot: str, found: re.Match[str]) -> Fact | None:
+    groups = found.groupdict()
+    value = " ".join(groups["value"].split())
+    kind = IDENTITY if slot == "name" else ATTRIBUTE
+    single = not _SEVERAL.search(value) and (slot not in _NEEDS_PROPER or bool(_PROPER.fullmatch(value)))
+    if not value or (slot in _NEEDS_PROPER and not single):
+        return None
+    key = groups.get("key")
+    full = (slot, " ".join(key.casefold().split())) if key else (slot,)
+    return Fact(kind, full if single else None, value.casefold())
+
+
+@lru_cache(maxsize=256)
+def _slot_patterns(language: str, subjects: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((slot, _compiled(form, language, subjects)) for slot, form in SLOT_FORMS.get(language, ()))
+
+
+@lru_cache(maxsize=256)
+def _card_patterns(language: str, subjects: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((kind, _compiled(form, language, subjects)) for kind, form in CARD_FORMS.get(language, ()))
+
+
+def _compiled(form: str, language: str, subjects: tuple[str, ...]) -> re.Pattern[str]:
+    """A form of `fact_forms` with its placeholders filled in."""
+    who = "|".join(re.escape(name) for name in subjects)
+    if language not in UNSPACED:
+        who = f"(?i:{who})"
+    return re.compile(form.replace("<WHO>", who))

@@ -1,0 +1,53 @@
+"""Which language a text is in, as far as the other modules need to know, and its words."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from memservice_extractive.lexicon import FIRST_PERSON, STOP
+
+HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f々〇"
+KANA = "\u3041-\u3096\u30a1-\u30fa\u30fc\uff66-\uff9f"
+_KANA_CHAR = re.compile(f"[{KANA}]")
+_HAN_CHAR = re.compile(f"[{HAN}]")
+_HANGUL_CHAR = re.compile("[\uac00-\ud7a3]")
+_SCRIPTS = (
+    ("ru", re.compile("[\u0400-\u04ff]")),
+    ("el", re.compile("[\u0370-\u03ff]")),
+    ("ar", re.compile("[\u0600-\u06ff]")),
+    ("hi", re.compile("[\u0900-\u097f]")),
+)
+_LATIN = re.compile(r"[a-zA-ZÀ-ɏ]")
+_WORD = re.compile(rf"[{HAN}{KANA}]|[^\W_{HAN}{KANA}]+")
+
+UNSPACED = frozenset({"zh", "ja"})
+"""Languages written without spaces between words."""
+
+
+def fold(text: str) -> str:
+    """The form in which words are compared: NFKC, case folded."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def words(text: str) -> list[str]:
+    """Folded words in order; apostrophes separate; each Chinese or Japanese character is a word of its own."""
+    return _WORD.findall(fold(text))
+
+
+def detect(text: str) -> str:
+    """`ja`, `zh`, `ko`, `ru`, `el`, `ar`, `hi` by script; `de`, `fr`, `es` by their little words; else `en`."""
+    latin = len(_LATIN.findall(text))
+    kana, han = len(_KANA_CHAR.findall(text)), len(_HAN_CHAR.findall(text))
+    if 3 * (kana + han) > latin and kana + han:
+        return "ja" if 8 * kana >= han else "zh"
+    if len(_HANGUL_CHAR.findall(text)) * 2 > latin:
+        return "ko"
+    for name, script in _SCRIPTS:
+        if len(script.findall(text)) > latin:
+            return name
+    seen = words(text)
+    scores = {name: sum(1 for word in seen if word in stop) for name, stop in STOP.items()}
+    for name, first in FIRST_PERSON.items():
+        scores[name] += sum(1 for word in seen if word in first)
+    return max(scores, key=lambda name: (scores[name], name == "en"))

@@ -1,0 +1,111 @@
+"""Does a value fit a schema of the subset that requests may give? Used to choose between candidates, above all under `oneOf`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Schema = dict[str, Any]
+_TYPES = frozenset({"string", "array", "object", "number", "integer", "boolean", "null"})
+
+
+def resolved(schema: Any, root: Schema) -> Any:
+    """The schema that a reference stands for, with the keywords beside the reference; other schemas as they are."""
+    for _ in range(20):
+        if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
+            break
+        target: Any = root
+        for part in schema["$ref"].removeprefix("#").strip("/").split("/"):
+            target = target.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) and part else target
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        schema = {**target, **beside} if isinstance(target, dict) else {}
+    return schema
+
+
+def types_of(schema: Schema) -> set[str]:
+    """The types that a schema allows; all of them where it does not say."""
+    named = schema.get("type")
+    if isinstance(named, str):
+        return {named}
+    if isinstance(named, list):
+        return {kind for kind in named if isinstance(kind, str)}
+    if "properties" in schema or "required" in schema:
+        return {"object"}
+    if "items" in schema:
+        return {"array"}
+    return set(_TYPES)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal as JSON values: 1 is 1.0, but true is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
+
+
+def matches(value: Any, schema: Any, root: Schema) -> bool:
+    """Is the value valid? Patterns, formats and least lengths are hints and not looked at."""
+    if isinstance(schema, bool):
+        return schema
+    schema = resolved(schema, root)
+    if not isinstance(schema, dict):
+        return True
+    if "type" in schema and not any(_is(value, kind) for kind in types_of(schema)):
+        return False
+    if "const" in schema and not same(value, schema["const"]):
+        return False
+    if "enum" in schema and not any(same(value, choice) for choice in schema["enum"]):
+        return False
+    if "anyOf" in schema and not any(matches(value, option, root) for option in schema["anyOf"]):
+        return False
+    if "oneOf" in schema and sum(matches(value, option, root) for option in schema["oneOf"]) != 1:
+        return False
+    if isinstance(value, dict):
+        return _object_matches(value, schema, root)
+    if isinstance(value, list):
+        return _array_matches(value, schema, root)
+    if isinstance(value, str):
+        return bool(len(value) <= schema.get("maxLength", len(value)))
+    return isinstance(value, bool) or value is None or _number_matches(value, schema)
+
+
+def _is(value: Any, kind: str) -> bool:
+    if kind == "null":
+        return value is None
+    if kind == "boolean":
+        return isinstance(value, bool)
+    if kind in ("integer", "number"):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return number and (kind == "number" or float(value).is_integer())
+    return isinstance(value, {"string": str, "array": list, "object": dict}.get(kind, ()))
+
+
+def _object_matches(value: Schema, schema: Schema, root: Schema) -> bool:
+    properties = schema.get("properties") or {}
+    if any(name not in value for name in schema.get("required") or ()):
+        return False
+    if schema.get("additionalProperties") is False and not value.keys() <= properties.keys():
+        return False
+    return all(matches(part, properties[name], root) for name, part in value.items() if name in properties)
+
+
+def _array_matches(value: list[Any], schema: Schema, root: Schema) -> bool:
+    if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
+        return False
+    if schema.get("uniqueItems") is True and any(same(a, b) for i, a in enumerate(value) for b in value[:i]):
+        return False
+    return "items" not in schema or all(matches(item, schema["items"], root) for item in value)
+
+
+def _number_matches(value: float, schema: Schema) -> bool:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    if (low is not None and value < low) or (high is not None and value > high):
+        return False
+    if (above is not None and value <= above) or (below is not None and value >= below):
+        return False
+    step = schema.get("multipleOf")
+    return not step or float(value / step).is_integer()

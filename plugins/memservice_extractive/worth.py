@@ -1,0 +1,149 @@
+"""Does a sentence state something worth remembering? No model: set phrases, word lists and a count of what is left."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from memservice_extractive import phrases
+from memservice_extractive.language import HAN, KANA, UNSPACED, fold, words
+from memservice_extractive.lexicon import EMPTY_CHINESE, EMPTY_JAPANESE, FIRST_PERSON, SECOND_PERSON, SPEECH_VERBS, STOP, WEAK
+
+_ADDRESS = re.compile(r"https?://\S+|www\.\S+|`[^`]*`|[@#][\w-]+")
+_END = re.compile(r"[\s\W_]+$")
+_ASKS = re.compile(r"[?？][\s\W]*$|^[¿]")
+_QUOTED = re.compile(r"\"[^\"]+\"|“[^”]+”|„[^“”]+[“”]|«[^»]+»|»[^«]+«|「[^」]+」|『[^』]+』")
+_SPOKEN_TO = re.compile(r",\s*(?:[A-ZÄÖÜ][\w'’-]+)(?: [A-Z][\w'’-]+)?\s*[.!~…]*$")
+_CALLED = re.compile(r"^(?:[A-ZÄÖÜ][\w'’-]+),\s+(?=\w)")
+_NAME_WITHIN = re.compile(r"(?<=[a-z,] )(?!I\b|I')[A-Z][\w'’-]+")
+_LETTERS = re.compile(r"[^\W\d_]")
+_CJK_SPEECH = re.compile(r"说道?|告诉|问|写道?|讲|と言い?った|と言って|と言う|と書い|と聞い")
+_EMPTY = {
+    "zh": re.compile("|".join(sorted(EMPTY_CHINESE, key=len, reverse=True))),
+    "ja": re.compile("|".join(sorted(EMPTY_JAPANESE, key=len, reverse=True))),
+}
+_ME = {"zh": re.compile("我|咱"), "ja": re.compile("私|僕|俺|わたし|うち")}
+_THEE = {"zh": re.compile("^(?:你|您)"), "ja": re.compile("^(?:あなた|君|きみ)")}
+_UNSPACED_RUN = re.compile(rf"[{HAN}]|[\u30a1-\u30fa\u30fc\uff66-\uff9f]+|[\u3041-\u3096]+|[^\W_{HAN}{KANA}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """`kind` is `statement` or `instruction` when it is worth keeping, else what it was taken for."""
+
+    kind: str
+
+    @property
+    def keep(self) -> bool:
+        return self.kind in ("statement", "instruction")
+
+
+def is_question(sentence: str, language: str) -> bool:
+    """With a question mark, or by its first or last words."""
+    if _ASKS.search(sentence):
+        return True
+    asks = phrases.QUESTION.get(language)
+    return bool(asks and asks.search(_END.sub("", sentence)))
+
+
+def core(sentence: str, language: str, *, vocatives: bool = True) -> str:
+    """The sentence without greetings, acknowledgements and (`vocatives`) names called around it; "" when nothing else is there."""
+    text = sentence.strip()
+    for _ in range(6):
+        before = text
+        if language in UNSPACED:
+            text = phrases.CJK_OPENER[language].sub("", text)
+        else:
+            text = phrases.GREETING.sub("", text)
+            text = phrases.OPENER.sub("", text)
+        if text == before:
+            break
+    if vocatives and language not in UNSPACED:
+        text = _SPOKEN_TO.sub("", text)
+        text = _CALLED.sub("", text)
+    return text.strip()
+
+
+def judge(sentence: str, language: str) -> Judgement:
+    """What one sentence is."""
+    if is_question(sentence, language):
+        return Judgement("question")
+    text = core(_ADDRESS.sub(" ", sentence), language)
+    if not _LETTERS.search(text):
+        return Judgement("filler")
+    if is_question(text, language):
+        return Judgement("question")
+    if _is_quotation(text, language):
+        return Judgement("quotation")
+    bare = _END.sub("", text)
+    filler = (phrases.CJK_FILLER if language in UNSPACED else phrases.FILLER).get(language)
+    if filler and filler.search(bare):
+        return Judgement("filler")
+    kind = "statement"
+    command = phrases.COMMAND.get(language)
+    # An opener such as "please" belongs to the command, so the sentence is looked at with and without it.
+    if command and (command.search(bare) or command.search(_END.sub("", sentence))):
+        if not phrases.STANDING[language].search(sentence):
+            return Judgement("command")
+        kind = "instruction"
+    elif _addresses_other(text, language):
+        return Judgement("address")
+    enough = informative(text, language, subject_needed=kind == "statement")
+    return Judgement(kind if enough else "filler")
+
+
+def informative(text: str, language: str, *, subject_needed: bool = True) -> bool:
+    """Two content words, or one that is said of the speaker, or beside a number or a name."""
+    units = content_units(text, language)
+    if language in UNSPACED:
+        first = language == "ja" or bool(_ME[language].search(text)) or not subject_needed
+        return units >= (2 if first else 3)
+    if units >= 2:
+        return True
+    if units == 0:
+        return False
+    mine = not FIRST_PERSON.get(language, FIRST_PERSON["en"]).isdisjoint(words(text))
+    named = language != "de" and bool(_NAME_WITHIN.search(text))
+    return mine or named or not subject_needed or language not in STOP
+
+
+def content_words(text: str, language: str) -> list[str]:
+    """Folded words that carry information, in order. Latin languages only know which do not."""
+    dull = STOP.get(language, STOP["en"]) | WEAK.get(language, WEAK["en"])
+    return [word for word in words(text) if word not in dull and (len(word) > 1 or word.isdigit())]
+
+
+def content_units(text: str, language: str) -> int:
+    """How much is said: content words, or for Chinese and Japanese characters that are neither grammar nor commonplace."""
+    if language not in UNSPACED:
+        return len(content_words(text, language))
+    units = 0
+    for run in _UNSPACED_RUN.findall(_EMPTY[language].sub(" ", fold(text))):
+        if "\u3041" <= run[0] <= "\u3096":
+            units += 2 if len(run) > 1 else 0
+        else:
+            units += 1 if len(run) == 1 and not run.isdigit() else 2
+    return units
+
+
+def without_quotations(text: str) -> str:
+    return _QUOTED.sub(" ", text)
+
+
+def _is_quotation(text: str, language: str) -> bool:
+    """Is it, apart from who said it, in quotation marks? Then it is another's sentence."""
+    rest = without_quotations(text)
+    if rest == text:
+        return False
+    if language in UNSPACED:
+        return content_units(_CJK_SPEECH.sub("", rest), language) < 3
+    return len([word for word in content_words(rest, language) if word not in SPEECH_VERBS]) < 2
+
+
+def _addresses_other(text: str, language: str) -> bool:
+    """Said of the listener: kept as the speaker's statement it would read as if the speaker were meant."""
+    if language in UNSPACED:
+        return bool(_THEE[language].search(text)) and not _ME[language].search(text)
+    spoken = words(text)
+    second = SECOND_PERSON.get(language, SECOND_PERSON["en"])
+    return bool(second.intersection(spoken[:2])) and FIRST_PERSON.get(language, FIRST_PERSON["en"]).isdisjoint(spoken)
