@@ -134,6 +134,10 @@ class Plugins:
         """Every usable provider of one kind, in no particular order."""
         return tuple(cast(P, provider) for provider, _ in self._offers[_KIND_OF[record]])
 
+    def names(self, words: str) -> list[str]:
+        """The names that can be used for one kind of provider, given in the words of messages: `vector index`."""
+        return sorted({name for kind in KINDS if kind.words == words for provider, _ in self._offers[kind] for name in _names(provider)})
+
     def open_provider(self, provider: p.Provider, settings: Mapping[str, Any], context: p.Context, *, section: str = "") -> Any:
         """Check `settings` against the provider's schema, then open it.
 
@@ -220,7 +224,7 @@ class Plugins:
             if mine:
                 source = f"plugin {failure.origin.name!r} of {failure.origin.distribution}"
                 raise ConfigurationError(f"{kind.words} {name!r} cannot be used ({source}): {failure.reason}")
-        known = sorted({known for provider, _ in self._offers[kind] for known in _names(provider)})
+        known = self.names(kind.words)
         near = get_close_matches(name, known, n=2)
         message = f"no plugin offers a {kind.words} called {name!r} ({kind.setting}); known: {', '.join(known) or 'none'}"
         if near:
@@ -301,8 +305,8 @@ def _register(
     except pluggy.PluginValidationError:
         specified = [spec for spec in vars(hookspecs) if spec.startswith(f"{hookspecs.PROJECT}_")]
         unknown = [caller.name for caller in manager.get_hookcallers(plugin) or [] if not caller.has_spec()]
-        near = get_close_matches(unknown[0], specified, n=2)
-        suggestion = f"; did you mean {' or '.join(near)}?" if near else ""
+        near = get_close_matches(unknown[0], specified, n=1)
+        suggestion = f"; did you mean {near[0]}?" if near else ""
         manager.unregister(name=name)
         failures.append(Failure(origin, f"implements hooks that do not exist: {', '.join(unknown)}{suggestion}"))
         return

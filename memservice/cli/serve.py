@@ -13,6 +13,7 @@ from memservice.runtime import Runtime
 from memservice.serving.banner import banner, warnings
 from memservice.serving.logs import set_up_logging
 from memservice.serving.supervisor import Plan, Supervisor, listen
+from memservice.settings import Settings
 from memservice.spi.capabilities import Capability
 
 
@@ -41,7 +42,7 @@ def serve(state: State, host: str | None, port: int | None, workers: int | None,
         if Capability.SHARED not in runtime.storage.capabilities:
             raise ConfigurationError(
                 f"The storage {runtime.storage.name!r} lives inside one process, but `memservice serve` runs several. "
-                "Set DB_CONNECTION_URI to a storage that can be shared, for instance sqlite:///memservice.db."
+                f"Set DB_CONNECTION_URI to a storage that can be shared, for instance {Settings().db.connection_uri}."
             )
         runtime.storage.migrate()
         # Opened here too so that a reasoner that cannot start is told at once rather than by a worker that keeps dying.

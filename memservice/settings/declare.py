@@ -66,6 +66,10 @@ class Group:
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and vars(other) == vars(self)
 
+    def as_mapping(self) -> dict[str, Any]:
+        """Its settings as plain values, by name; groups in it as mappings. A copy: a plugin may change it."""
+        return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]  # each subclass is a dataclass
+
     def __repr__(self) -> str:
         parts = dataclasses.fields(self)  # type: ignore[arg-type]  # each subclass is a dataclass
         return f"{type(self).__name__}({', '.join(f'{part.name}={getattr(self, part.name)!r}' for part in parts if part.repr)})"

@@ -1,0 +1,167 @@
+"""Imports point one way, and the core names no backend."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+FOUNDATION = {"domain", "spi"}
+CONFIGURED = FOUNDATION | {"hookspecs", "settings", "plugins"}
+WORK = CONFIGURED | {"reasoning", "telemetry", "runtime", "services", "pipeline"}
+
+ALLOWED: dict[str, set[str]] = {
+    "__init__": set(),
+    "domain": {"domain"},
+    "spi": FOUNDATION,
+    "hookspecs": FOUNDATION,
+    "settings": {"settings", "domain"},
+    "plugins": CONFIGURED,
+    "reasoning": CONFIGURED | {"reasoning"},
+    "telemetry": CONFIGURED | {"telemetry"},
+    "runtime": WORK,
+    "services": WORK,
+    "pipeline": WORK,
+    "testing": CONFIGURED | {"testing"},
+    "api": WORK | {"api", "__init__"},
+    "app": WORK | {"api", "app", "__init__"},
+    "cli": WORK | {"api", "app", "cli", "serving", "__init__"},
+    "serving": WORK | {"api", "app", "serving", "__init__"},
+    "__main__": {"cli"},
+}
+"""Room of the core → the rooms it may import. `api, cli → services, pipeline → reasoning → spi → domain`."""
+
+FOR_TYPES_ONLY = {("domain/ranking.py", "memservice.spi.text")}
+"""Against the direction, but never at run time: named in annotations under `TYPE_CHECKING`."""
+
+SHELF_MAY_USE = FOUNDATION | {"hookspecs"}
+SHARED_LIBRARIES = {"memservice_sql"}
+
+ROOMS = {
+    "flask": {"api", "app", "cli", "serving", "hookspecs"},
+    "flask_smorest": {"api", "app"},
+    "werkzeug": {"api", "app", "serving"},
+    "webargs": {"api"},
+    "sqlalchemy": set(),
+    "alembic": set(),
+    "gunicorn": {"cli", "serving", "app"},
+    "click": {"cli", "hookspecs"},
+    "rq": {"pipeline", "cli"},
+    "redis": {"pipeline", "cli"},
+    "httpx": {"telemetry"},
+}
+"""Library → the only rooms of the core that may import it; the shelves may import what they need."""
+
+BACKENDS = re.compile(r"sqlite|postgres|psycopg|pgvector|qdrant|redis|memservice_(memory|hashed|extractive|sql)\b", re.I)
+NAMED_ON_PURPOSE = {
+    ("settings/service.py", "sqlite:///memservice.db"): "the default URI",
+    ("settings/service.py", "redis_url"): "the variable that the contract calls REDIS_URL",
+}
+RUNNER = re.compile(r"\bredis|redis_url|REDIS_URL", re.I)
+"""Redis as the carrier of RQ's queues, which are the core's own; only where work is run, or told of."""
+RUNNER_ROOMS = {"pipeline", "cli", "serving", "runtime"}
+
+
+def modules(folder: Path) -> Iterator[tuple[Path, ast.Module]]:
+    for file in sorted(folder.rglob("*.py")):
+        yield file, ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every absolute module name that is imported, wherever in the file; a `from` import of a package names its parts."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: imports are absolute"
+            if node.module == "memservice":
+                yield from ((node.lineno, f"memservice.{alias.name}") for alias in node.names)
+            elif node.module:
+                yield node.lineno, node.module
+
+
+def only_for_types(tree: ast.Module, line: int) -> bool:
+    """Whether a line stands under `if TYPE_CHECKING:`."""
+    blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    return any(block.lineno < line <= (block.end_lineno or 0) for block in blocks)
+
+
+def room(name: str) -> str:
+    """`memservice.api.errors` → `api`; `memservice.__version__` → `__init__`."""
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 and not parts[1].startswith("__version") else "__init__"
+
+
+def test_the_core_imports_one_way(root: Path) -> None:
+    core = root / "memservice"
+    wrong = []
+    for file, tree in modules(core):
+        here = file.relative_to(core).parts[0].removesuffix(".py")
+        assert here in ALLOWED, f"memservice/{here} is a new room: say in ALLOWED what it may import"
+        for line, name in imports(tree):
+            top = name.partition(".")[0]
+            if top == "memservice" and room(name) not in ALLOWED[here]:
+                if (file.relative_to(core).as_posix(), name) not in FOR_TYPES_ONLY or not only_for_types(tree, line):
+                    wrong.append(f"{file.relative_to(root)}:{line}: {here} imports {name}")
+            elif top.startswith("memservice_"):
+                wrong.append(f"{file.relative_to(root)}:{line}: the core imports {name}")
+            elif top in ROOMS and here not in ROOMS[top]:
+                wrong.append(f"{file.relative_to(root)}:{line}: {top} does not belong in {here}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("shelf", ["backends", "plugins"])
+def test_shelves_import_only_the_seams(root: Path, shelf: str) -> None:
+    wrong = []
+    for file, tree in modules(root / shelf):
+        own = file.relative_to(root / shelf).parts[0]
+        for line, name in imports(tree):
+            top = name.partition(".")[0]
+            if top == "memservice" and room(name) not in SHELF_MAY_USE:
+                wrong.append(f"{file.relative_to(root)}:{line}: imports {name}")
+            elif top.startswith("memservice_") and top not in {own, *SHARED_LIBRARIES}:
+                wrong.append(f"{file.relative_to(root)}:{line}: imports its neighbour {name}")
+    assert wrong == []
+
+
+def words_of(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Names and texts of the code itself: not comments, not docstrings, which may explain by comparison."""
+    prose = {
+        id(node.value)
+        for parent in ast.walk(tree)
+        if isinstance(parent, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        for node in parent.body
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+            yield node.lineno, node.value
+        for field in ("id", "attr", "arg", "name", "module"):
+            value = getattr(node, field, None)
+            if isinstance(value, str):
+                yield getattr(node, "lineno", 0), value
+
+
+def test_the_core_names_no_backend(root: Path) -> None:
+    core = root / "memservice"
+    wrong, excused = [], set()
+    for file, tree in modules(core):
+        place = file.relative_to(core)
+        for line, word in words_of(tree):
+            if not BACKENDS.search(word):
+                continue
+            excuse = (place.as_posix(), word)
+            if excuse in NAMED_ON_PURPOSE:
+                excused.add(excuse)
+            elif not (place.parts[0].removesuffix(".py") in RUNNER_ROOMS and not BACKENDS.search(RUNNER.sub("", word))):
+                wrong.append(f"memservice/{place}:{line}: {word[:80]}")
+    assert wrong == []
+    assert excused == set(NAMED_ON_PURPOSE), "an exception that nothing needs any more"
+
+
+def test_the_check_for_backends_sees_names_texts_and_imports() -> None:
+    tree = ast.parse('"""sqlite in prose"""\nimport qdrant_client\nx = "postgresql://"\nsqlite_path = 1\ny.redis = 2\n')
+    assert {line for line, word in words_of(tree) if BACKENDS.search(word)} == {2, 3, 4, 5}
