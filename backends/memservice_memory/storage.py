@@ -24,11 +24,13 @@ REVISION = "memory"
 class MemoryStorage(BaseStorage):
     """Writers take turns; readers never wait. A write waits at most `lock_seconds` for its turn.
 
-    A subclass that wants other rows or nouns overrides `view_of`.
+    A subclass that wants other rows or nouns sets `rows_type` or `view_type`.
     """
 
     name = "memory"
     capabilities: frozenset[Capability] = frozenset()
+    rows_type: type[MemoryRows] = MemoryRows
+    view_type: type[View] = View
 
     def __init__(self, lock_seconds: float = 30.0) -> None:
         super().__init__()
@@ -41,17 +43,14 @@ class MemoryStorage(BaseStorage):
         # Outside the moment: a rolled-back transaction leaves a gap, so that no key is ever used twice.
         self._keys: dict[type[Any], Iterator[int]] = defaultdict(lambda: count(1))
 
-    def view_of(self, rows: MemoryRows) -> View:
-        return View(rows)
-
     @contextmanager
     def transaction(self) -> Iterator[View]:
         self.check()
         if not self._turn.acquire(timeout=self._lock_seconds):
             raise Unavailable("the store stayed locked by another write")
         try:
-            rows = MemoryRows(self._moment, lambda record: next(self._keys[record]))
-            yield self.view_of(rows)
+            rows = self.rows_type(self._moment, lambda record: next(self._keys[record]))
+            yield self.view_type(rows)
             self._moment = rows.moment()
         finally:
             self._turn.release()
@@ -59,7 +58,7 @@ class MemoryStorage(BaseStorage):
     @contextmanager
     def snapshot(self) -> Iterator[View]:
         self.check()
-        yield self.view_of(MemoryRows(self._moment))
+        yield self.view_type(self.rows_type(self._moment))
 
     def check(self) -> None:
         if self._closed:

@@ -1,0 +1,292 @@
+"""Storages that are wrong in one way each, as real ones have been, and the test of the kit that has to say so."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from itertools import count
+from typing import Any, ClassVar, TypeVar
+
+import pytest
+
+from memservice.domain.filters.ast import TRUE, All, Equal, Node, OneOf, Substring
+from memservice.domain.filters.ast import where as having
+from memservice.domain.records import Lease
+from memservice.spi import nouns
+from memservice.spi.rows import BY_KEY, Order, UniqueViolation
+from memservice.spi.storage import Storage, View
+from memservice.testing.storage import StorageContract
+from memservice_memory.rows import MemoryRows
+from memservice_memory.storage import MemoryStorage
+from memservice_memory.tables import Moment
+
+R = TypeVar("R")
+
+
+class Broken(StorageContract):
+    """The kit on a broken storage. `caught_by` names tests that have to fail."""
+
+    broken: ClassVar[type[MemoryStorage]]
+    caught_by: ClassVar[tuple[str, ...]]
+
+    @pytest.fixture
+    def open_storage(self) -> Callable[[], Storage]:
+        return self.broken
+
+
+def with_rows(rows: type[MemoryRows]) -> type[MemoryStorage]:
+    return type(rows.__name__, (MemoryStorage,), {"rows_type": rows})
+
+
+def with_tasks(tasks: type[nouns.Tasks]) -> type[MemoryStorage]:
+    class BrokenView(View):
+        @cached_property
+        def tasks(self) -> nouns.Tasks:
+            return tasks(self.rows)
+
+    return type(tasks.__name__, (MemoryStorage,), {"view_type": BrokenView})
+
+
+class RewritesConditions(MemoryRows):
+    """Asks for something else than it was asked for."""
+
+    def rewrite(self, where: Node) -> Node:
+        raise NotImplementedError
+
+    def page(
+        self, record: type[R], where: Node = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
+    ) -> list[R]:
+        return super().page(record, self.rewrite(where), order, limit, offset)
+
+    def count(self, record: type[Any], where: Node = TRUE) -> int:
+        return super().count(record, self.rewrite(where))
+
+
+class DropsAFilter(RewritesConditions):
+    def rewrite(self, where: Node) -> Node:
+        return All(where.parts[:-1]) if isinstance(where, All) and len(where.parts) > 1 else where
+
+
+class LeaksAWorkspace(RewritesConditions):
+    def rewrite(self, where: Node) -> Node:
+        if isinstance(where, All):
+            return All(tuple(self.rewrite(part) for part in where.parts))
+        return TRUE if isinstance(where, Equal) and where.field == "workspace_key" else where
+
+
+class EmptyListMatchesAll(RewritesConditions):
+    def rewrite(self, where: Node) -> Node:
+        if isinstance(where, All):
+            return All(tuple(self.rewrite(part) for part in where.parts))
+        return TRUE if isinstance(where, OneOf) and not where.values else where
+
+
+class TakesWildcards(RewritesConditions):
+    def rewrite(self, where: Node) -> Node:
+        return Substring(where.field, where.needle.strip("%")) if isinstance(where, Substring) else where
+
+
+class IgnoresLimit(MemoryRows):
+    def page(
+        self, record: type[R], where: Node = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
+    ) -> list[R]:
+        return super().page(record, where, order, None, offset)
+
+
+class OrdersCaseInsensitively(MemoryRows):
+    def page(
+        self, record: type[R], where: Node = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
+    ) -> list[R]:
+        found = super().page(record, where)
+        for step in reversed(order):
+            found.sort(key=lambda row, name=step.field: _folded(getattr(row, name)), reverse=step.descending)  # type: ignore[misc]
+        return found[offset : None if limit is None else offset + limit]
+
+
+def _folded(value: Any) -> tuple[bool, Any]:
+    return value is not None, value.lower() if isinstance(value, str) else value
+
+
+class DeletesOneBatch(MemoryRows):
+    """Stops after the first hundred rows."""
+
+    def delete(self, record: type[Any], where: Node) -> int:
+        return super().delete(record, having(key=tuple(row.key for row in self.page(record, where, limit=100))))
+
+
+class ForgetsMicroseconds(MemoryRows):
+    def put(self, rows: Sequence[R]) -> list[R]:
+        return super().put([_coarse(row) for row in rows])
+
+
+def _coarse(row: Any) -> Any:
+    times = {f.name: getattr(row, f.name).replace(microsecond=0) for f in fields(row) if isinstance(getattr(row, f.name), datetime)}
+    return replace(row, **times)
+
+
+class AllowsDuplicates(MemoryRows):
+    """Checks no constraint once a row exists: replaces unique values as it is told."""
+
+    def _store(self, record: type[R], rows: list[R]) -> list[R]:
+        try:
+            return super()._store(record, rows)
+        except UniqueViolation:
+            self._own(record).rows.update({row.key: row for row in rows})  # type: ignore[attr-defined]
+            return rows
+
+
+class LosesACommit(MemoryStorage):
+    """One in ten, and says nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers = count(1)
+
+    @contextmanager
+    def transaction(self) -> Iterator[View]:
+        before = self._moment
+        with super().transaction() as view:
+            yield view
+        if next(self._numbers) % 10 == 0:
+            self._moment = before
+
+
+class KeepsHalfAWrite(MemoryStorage):
+    """Commits what was done before the error."""
+
+    @contextmanager
+    def transaction(self) -> Iterator[View]:
+        error: BaseException | None = None
+        with super().transaction() as view:
+            try:
+                yield view
+            except BaseException as caught:
+                error = caught
+        if error is not None:
+            raise error
+
+
+class WritersDoNotTakeTurns(MemoryStorage):
+    @contextmanager
+    def transaction(self) -> Iterator[View]:
+        rows = MemoryRows(self._moment, lambda record: next(self._keys[record]))
+        yield View(rows)
+        time.sleep(0.001)
+        self._moment = rows.moment()
+
+
+class ReadsWhateverIsThere(MemoryStorage):
+    """A read view that is no snapshot: each read sees the newest commit."""
+
+    @contextmanager
+    def snapshot(self) -> Iterator[View]:
+        storage = self
+
+        class Live(MemoryRows):
+            def __getattribute__(self, name: str) -> Any:
+                return dict(storage._moment.tables) if name == "_tables" else super().__getattribute__(name)
+
+        yield View(Live(Moment()))
+
+
+class ReusesKeys(MemoryStorage):
+    """Counts on from the highest key that is stored."""
+
+    @contextmanager
+    def transaction(self) -> Iterator[View]:
+        highest = {record: max(table.rows, default=0) for record, table in self._moment.tables.items()}
+        self._keys = defaultdict(lambda: count(1), {record: count(key + 1) for record, key in highest.items()})
+        with super().transaction() as view:
+            yield view
+
+
+class NeverWakes(MemoryStorage):
+    def wait_for_work(self, timeout: float) -> bool:
+        return False
+
+
+class ClaimsTwice(nouns.Tasks):
+    """Takes a lease that somebody holds."""
+
+    def claim(self, unit: str, owner: str, now: datetime, seconds: float) -> Lease | None:
+        return super().claim(unit, owner, now + timedelta(days=1), seconds - 86400)
+
+
+class TakesOverUnderTheSameNumber(nouns.Tasks):
+    def claim(self, unit: str, owner: str, now: datetime, seconds: float) -> Lease | None:
+        lease = super().claim(unit, owner, now, seconds)
+        return None if lease is None else self.rows.put([replace(lease, number=1)])[0]
+
+
+class TestDropsAFilter(Broken):
+    broken, caught_by = with_rows(DropsAFilter), ("test_all_parts_must_hold", "test_branches")
+
+
+class TestLeaksAWorkspace(Broken):
+    broken, caught_by = with_rows(LeaksAWorkspace), ("test_peers_of_another_workspace_stay_out", "test_conclusions_stay_in_their_workspace")
+
+
+class TestEmptyListMatchesAll(Broken):
+    broken, caught_by = with_rows(EmptyListMatchesAll), ("test_one_of_many_values[0]", "test_leaf[OneOf]")
+
+
+class TestTakesWildcards(Broken):
+    broken, caught_by = with_rows(TakesWildcards), ("test_hostile_values_are_values[%]", "test_leaf[Substring]")
+
+
+class TestIgnoresLimit(Broken):
+    broken, caught_by = with_rows(IgnoresLimit), ("test_limit_and_offset", "test_messages_are_paged_by_position")
+
+
+class TestOrdersCaseInsensitively(Broken):
+    broken, caught_by = with_rows(OrdersCaseInsensitively), ("test_strings_order_by_code_point",)
+
+
+class TestDeletesOneBatch(Broken):
+    broken, caught_by = with_rows(DeletesOneBatch), ("test_delete_erases_all_matching_rows_and_counts_them",)
+
+
+class TestForgetsMicroseconds(Broken):
+    broken, caught_by = with_rows(ForgetsMicroseconds), ("test_round_trip[Message]", "test_times_order_to_the_microsecond")
+
+
+class TestAllowsDuplicates(Broken):
+    broken, caught_by = with_rows(AllowsDuplicates), ("test_unique[peers-workspace_key-slug]", "test_of_many_threads_one_stores_the_row")
+
+
+class TestLosesACommit(Broken):
+    broken, caught_by = LosesACommit, ("test_every_commit_is_stored",)
+
+
+class TestKeepsHalfAWrite(Broken):
+    broken, caught_by = KeepsHalfAWrite, ("test_a_write_that_raises_stores_nothing[ValueError]",)
+
+
+class TestWritersDoNotTakeTurns(Broken):
+    broken, caught_by = WritersDoNotTakeTurns, ("test_increase_loses_nothing_among_threads",)
+
+
+class TestReadsWhateverIsThere(Broken):
+    broken, caught_by = ReadsWhateverIsThere, ("test_a_read_view_sees_one_moment",)
+
+
+class TestReusesKeys(Broken):
+    broken, caught_by = ReusesKeys, ("test_keys_are_never_used_again", "test_a_lease_after_a_release_is_another_one")
+
+
+class TestNeverWakes(Broken):
+    broken, caught_by = NeverWakes, ("test_waiting_ends_when_another_thread_commits", "test_no_commit_is_missed_between_two_waits")
+
+
+class TestClaimsTwice(Broken):
+    broken, caught_by = with_tasks(ClaimsTwice), ("test_a_lease_is_had_by_one", "test_one_of_many_threads_gets_the_lease")
+
+
+class TestTakesOverUnderTheSameNumber(Broken):
+    broken = with_tasks(TakesOverUnderTheSameNumber)
+    caught_by = ("test_an_expired_lease_changes_hands_under_a_higher_number", "test_who_lost_a_lease_can_do_nothing_with_it")
