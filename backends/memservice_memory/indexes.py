@@ -1,0 +1,157 @@
+"""Full text and vectors of the memory storage: a look at every row, the simplest reading of the two protocols.
+
+Rows lie in dicts that the storage keeps with its tables (`rows.extra(name)`), so that they are committed and rolled back together.
+Values in them are replaced, never changed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from memservice.domain.records import Space
+from memservice.spi.capabilities import Capability
+from memservice.spi.text import TextHit, TextMatches, TextRow
+from memservice.spi.vectors import VectorHit, VectorRow
+from memservice.spi.where import Where
+
+if TYPE_CHECKING:
+    from memservice.spi.storage import View
+    from memservice.spi.vectors import Vector
+
+KINDS = ("message", "conclusion", "document")
+
+
+class _Extras(Protocol):
+    def extra(self, name: str) -> dict[Any, Any]:
+        """A dict that lives in the transaction: changes are committed and rolled back with the rows."""
+        ...
+
+
+def _extra(view: View | None, name: str) -> dict[Any, Any]:
+    if view is None or not hasattr(view.rows, "extra"):
+        raise TypeError("this index lives in the memory storage and needs one of its views")
+    return cast(_Extras, view.rows).extra(name)  # noqa: S610 - not the Django method
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    row: TextRow
+    counts: Mapping[str, int]
+
+
+def fits(row: TextRow | VectorRow, where: Where) -> bool:
+    """Does the row fit? A row without the value that a condition asks for does not."""
+    return (
+        (where.sessions is None or row.session in where.sessions)
+        and (where.authors is None or row.author in where.authors)
+        and (where.observers is None or row.observer in where.observers)
+        and (where.observed is None or row.observed in where.observed)
+        and (where.levels is None or row.level in where.levels)
+        and (where.since is None or (row.at is not None and row.at >= where.since))
+        and (where.until is None or (row.at is not None and row.at <= where.until))
+    )
+
+
+class MemoryTextIndex:
+    """The `TextIndex` of the memory storage. Holds no state of its own."""
+
+    capabilities = frozenset({Capability.TRANSACTIONAL})
+
+    def add(self, view: View | None, kind: str, workspace: int, rows: Sequence[TextRow]) -> None:
+        texts = self._texts(view, kind, workspace)
+        for row in rows:
+            texts[row.key] = _Text(row, Counter(row.terms))
+
+    def remove(self, view: View | None, kind: str, workspace: int, keys: Sequence[int]) -> None:
+        texts = self._texts(view, kind, workspace)
+        for key in keys:
+            texts.pop(key, None)
+
+    def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+        texts = self._texts(view, kind, workspace)
+        sought = set(terms)
+        frequencies = dict.fromkeys(terms, 0)
+        hits: list[TextHit] = []
+        for text in texts.values():
+            held = {term: text.counts[term] for term in sought if term in text.counts}
+            for term in held:
+                frequencies[term] += 1
+            if held and fits(text.row, where):
+                hits.append(TextHit(text.row.key, held, len(text.row.terms)))
+        # Rarest first: by the frequencies of the terms held, in rising order. Of equals the newest.
+        hits.sort(key=lambda hit: -hit.key)
+        hits.sort(key=lambda hit: sorted(frequencies[term] for term in hit.terms))
+        length = sum(len(text.row.terms) for text in texts.values())
+        return TextMatches(len(texts), length / len(texts) if texts else 0.0, frequencies, hits[: max(k, 0)])
+
+    def drop(self, view: View | None, workspace: int, limit: int) -> int:
+        dropped = 0
+        for kind in KINDS:
+            texts = self._texts(view, kind, workspace)
+            for key in list(texts)[: limit - dropped]:
+                del texts[key]
+                dropped += 1
+        return dropped
+
+    def _texts(self, view: View | None, kind: str, workspace: int) -> dict[int, _Text]:
+        if kind not in KINDS:
+            raise ValueError(f"unknown kind of text {kind!r}; known: {', '.join(KINDS)}")
+        return _extra(view, f"text of {kind} in {workspace}")
+
+
+class MemoryVectorIndex:
+    """The `VectorIndex` of the memory storage. Holds no state of its own."""
+
+    capabilities = frozenset({Capability.TRANSACTIONAL})
+
+    def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
+        vectors = self._vectors(view, space)
+        checked = [(row, _unit(space, row.vector)) for row in rows]
+        for row, unit in checked:
+            if unit is None:
+                vectors.pop(row.key, None)
+            else:
+                vectors[row.key] = (row, unit)
+
+    def delete(self, view: View | None, space: Space, keys: Sequence[int]) -> None:
+        vectors = self._vectors(view, space)
+        for key in keys:
+            vectors.pop(key, None)
+
+    def query(
+        self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+    ) -> list[VectorHit]:
+        asked = _unit(space, vector)
+        vectors = self._vectors(view, space)
+        if asked is None:
+            return []
+        keys = vectors if ids is None else set(ids) & vectors.keys()
+        hits = [VectorHit(key, min(1.0, max(-1.0, float((vectors[key][1] * asked).sum())))) for key in keys if fits(vectors[key][0], where)]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.key))[: max(k, 0)]
+
+    def count(self, view: View | None, space: Space) -> int:
+        return len(self._vectors(view, space))
+
+    def drop(self, view: View | None, space: Space) -> None:
+        self._vectors(view, space).clear()
+
+    def _vectors(self, view: View | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
+        """Rows by key, each with its vector scaled to length one (float64)."""
+        return _extra(view, f"vectors of {space.key}")
+
+
+def _unit(space: Space, vector: Vector) -> Any:
+    """The vector scaled to length one in float64; None for zero. Raises ValueError for a wrong dimension or numbers not finite."""
+    import numpy as np
+
+    checked = np.asarray(vector, np.float32).astype(np.float64)
+    if checked.shape != (space.dimension,):
+        shape = "×".join(map(str, checked.shape))
+        raise ValueError(f"a vector of dimension {shape} does not fit space {space.key}, whose dimension is {space.dimension}")
+    if not np.isfinite(checked).all():
+        raise ValueError("a vector has numbers that are not finite")
+    length = float(np.sqrt((checked * checked).sum()))
+    return checked / length if length else None

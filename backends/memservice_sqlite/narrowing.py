@@ -1,0 +1,60 @@
+"""What the two indexes share: the view's connection, `Where` as SQL, and times as integers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
+
+from memservice.spi.where import Where
+
+if TYPE_CHECKING:
+    from memservice.spi.storage import View
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+# One constant text for every `Where`, so that SQLite compiles it once. `r` is the narrowed table; see `parameters`.
+FITS = """
+    (:sessions IS NULL OR r.session_key IN (SELECT value FROM json_each(:sessions)))
+    AND (:authors IS NULL OR r.author_key IN (SELECT value FROM json_each(:authors)))
+    AND (:observers IS NULL OR r.observer_key IN (SELECT value FROM json_each(:observers)))
+    AND (:observed IS NULL OR r.observed_key IN (SELECT value FROM json_each(:observed)))
+    AND (:levels IS NULL OR r.level IN (SELECT value FROM json_each(:levels)))
+    AND (:since IS NULL OR r.at >= :since)
+    AND (:until IS NULL OR r.at <= :until)
+"""
+
+
+def connection_of(view: View | None) -> Connection:
+    """The connection of the view's transaction. Raises TypeError for a view of another kind of storage, or for None."""
+    connection = getattr(getattr(view, "rows", None), "connection", None)
+    if not isinstance(connection, Connection):
+        raise TypeError("this index lives in the SQLite storage and needs one of its views")
+    return connection
+
+
+def micros(at: datetime | None) -> int | None:
+    """Whole microseconds since 1970 (exact). Raises TypeError for a naive time."""
+    return None if at is None else (at - EPOCH) // MICROSECOND
+
+
+def parameters(where: Where) -> dict[str, Any]:
+    """The parameters of `FITS`."""
+    return {
+        "sessions": array(where.sessions),
+        "authors": array(where.authors),
+        "observers": array(where.observers),
+        "observed": array(where.observed),
+        "levels": array(where.levels),
+        "since": micros(where.since),
+        "until": micros(where.until),
+    }
+
+
+def array(values: Iterable[int | str] | None) -> str | None:
+    """Values as a parameter of `json_each`: any number of them, in one statement text."""
+    return None if values is None else json.dumps(list(values))

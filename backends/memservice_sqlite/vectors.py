@@ -1,0 +1,170 @@
+"""Vectors in SQLite: BLOBs in the rows' own transaction, searched exactly from matrices that each process keeps.
+
+Any number of threads and processes may use one file: what a process keeps is only ever brought forward to what a view has seen
+(`memservice_sqlite.vector_cache`), by the rows and tombstones that are newer, never read again as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+import numpy as np
+from sqlalchemy import Connection
+
+from memservice.domain.records import Space
+from memservice.spi.capabilities import Capability
+from memservice.spi.vectors import VectorHit, VectorRow
+from memservice.spi.where import Where
+from memservice_sqlite.narrowing import FITS, array, connection_of, micros, parameters
+from memservice_sqlite.vector_blocks import KEY, Block, Nearest, mask_of
+from memservice_sqlite.vector_cache import (
+    COLUMNS,
+    Moment,
+    VectorCache,
+    read_blocks,
+    read_deaths_since,
+    read_pair,
+    read_since,
+)
+
+if TYPE_CHECKING:
+    from memservice.spi.storage import View
+    from memservice.spi.vectors import Vector
+
+_ADD = """
+    INSERT INTO vectors (space_key, row_key, session_key, author_key, observer_key, observed_key, level, at, vector)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_DELETE = "DELETE FROM vectors WHERE space_key = ? AND row_key IN (SELECT value FROM json_each(?))"
+_DROP = "DELETE FROM vectors WHERE space_key = ?"
+_COUNT = "SELECT count(*) FROM vectors INDEXED BY vectors_space WHERE space_key = ?"
+_PRUNE = "DELETE FROM vector_tombstones WHERE key <= (SELECT seq FROM sqlite_sequence WHERE name = 'vector_tombstones') - ?"
+_OF_ROWS = f"""
+    SELECT {COLUMNS} FROM json_each(:rows) wanted CROSS JOIN vectors r INDEXED BY vectors_row
+    WHERE r.space_key = :space AND r.row_key = wanted.value AND {FITS}
+"""  # noqa: S608 - three constants
+
+# Views whose transaction has written vectors, by whichever index object: what they see may yet be rolled back.
+_wrote: WeakSet[View] = WeakSet()
+_wrote_lock = Lock()
+
+
+class SqliteVectorIndex:
+    """The `VectorIndex` of the SQLite storage. Safe for threads and processes.
+
+    A process keeps up to `max_cache_bytes` of vectors in memory, pairs of (observer, observed) that were asked for last; a pair
+    that is larger is read from the file at each query. The last `tombstones_kept` deletions are kept for the other processes; one that
+    missed more than that reads its spaces anew.
+    """
+
+    capabilities = frozenset({Capability.TRANSACTIONAL})
+
+    def __init__(self, max_cache_bytes: int = 256 * 2**20, tombstones_kept: int = 10_000) -> None:
+        self._cache = VectorCache(max_cache_bytes)
+        self._tombstones_kept = tombstones_kept
+
+    @property
+    def cached_bytes(self) -> int:
+        return self._cache.nbytes
+
+    def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
+        """Store vectors, replacing those of the same rows. A row whose vector is zero has none from then on.
+
+        Raises ValueError for another dimension than the space's, and for numbers that are not finite.
+        """
+        connection = connection_of(view)
+        unique = {row.key: (row, _checked(space, row.vector)) for row in rows}
+        self._delete(view, connection, space, list(unique))
+        added = [
+            (
+                *(space.key, row.key, row.session, row.author, row.observer or 0, row.observed or 0),
+                *(row.level, micros(row.at), vector.astype("<f4").tobytes()),
+            )
+            for row, vector in unique.values()
+            if vector.any()
+        ]
+        if added:
+            connection.exec_driver_sql(_ADD, added)
+
+    def delete(self, view: View | None, space: Space, keys: Sequence[int]) -> None:
+        self._delete(view, connection_of(view), space, keys)
+
+    def drop(self, view: View | None, space: Space) -> None:
+        connection = connection_of(view)
+        _note_write(view)
+        connection.exec_driver_sql(_DROP, (space.key,))
+        self._prune(connection)
+
+    def count(self, view: View | None, space: Space) -> int:
+        return int(connection_of(view).exec_driver_sql(_COUNT, (space.key,)).scalar_one())
+
+    def query(
+        self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+    ) -> list[VectorHit]:
+        """As the protocol says. A zero vector is near to nothing. Raises ValueError as `upsert` does."""
+        connection = connection_of(view)
+        asked = _checked(space, vector)
+        if k <= 0 or not asked.any():
+            return []
+        nearest = Nearest(asked, k)
+        if ids is not None:
+            named = parameters(where) | {"space": space.key, "rows": array(set(ids))}
+            for _, block in read_blocks(connection, _OF_ROWS, named, space.dimension, self._cache.levels):
+                nearest.offer(block, np.ones(len(block.facts), np.bool_))
+            return nearest.hits()
+        with _wrote_lock:
+            committed = view not in _wrote
+        self._search(connection, space, nearest, where, committed)
+        return nearest.hits()
+
+    def _search(self, connection: Connection, space: Space, nearest: Nearest, where: Where, committed: bool) -> None:
+        moment = Moment.of(connection)
+        levels = self._cache.levels
+        held = self._cache.holdings(connection, space, moment, where, committed)
+
+        def offer(block: Block) -> None:
+            nearest.offer(block, mask_of(block.facts, where, levels, moment.newest, moment.buried))
+
+        # Only a view that wrote can see further than what is held.
+        if moment.buried > held.buried and held.blocks:
+            deaths = read_deaths_since(connection, space, held)
+            for block in held.blocks:
+                alive = ~np.isin(block.facts[:, KEY], deaths)
+                nearest.offer(block, mask_of(block.facts, where, levels, moment.newest, moment.buried) & alive)
+        else:
+            for block in held.blocks:
+                offer(block)
+        if moment.newest > held.newest and held.blocks:
+            for block in read_since(connection, space, held, levels):
+                offer(block)
+        for pair in held.missing:
+            for block in read_pair(connection, space, pair, levels):
+                offer(block)
+
+    def _delete(self, view: View | None, connection: Connection, space: Space, keys: Sequence[int]) -> None:
+        if keys:
+            _note_write(view)
+            connection.exec_driver_sql(_DELETE, (space.key, array(keys)))
+            self._prune(connection)
+
+    def _prune(self, connection: Connection) -> None:
+        connection.exec_driver_sql(_PRUNE, (self._tombstones_kept,))
+
+
+def _note_write(view: View | None) -> None:
+    assert view is not None  # `connection_of` has refused it
+    with _wrote_lock:
+        _wrote.add(view)
+
+
+def _checked(space: Space, vector: Vector) -> Vector:
+    checked = np.asarray(vector, np.float32)
+    if checked.shape != (space.dimension,):
+        shape = "×".join(map(str, checked.shape))
+        raise ValueError(f"a vector of dimension {shape} does not fit space {space.key}, whose dimension is {space.dimension}")
+    if not np.isfinite(checked).all():
+        raise ValueError("a vector has numbers that are not finite")
+    return checked
