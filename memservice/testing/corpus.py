@@ -1,6 +1,7 @@
-"""Rows that between them hold every odd value: store them once, then compare any number of filters with `filters.matches`.
+"""Rows that between them hold every odd value, and probes: conditions that each tell some of them from the others.
 
-The same rows each time. `fixed` sets fields of all rows, such as the foreign keys. Nothing here needs a library.
+Store the rows once, then compare any number of conditions with `filters.matches`. The same rows and probes each time. `fixed`
+sets fields of all rows, such as the foreign keys. Nothing here needs a library.
 """
 
 from __future__ import annotations
@@ -8,8 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import cycle
-from typing import Any
+from typing import Any, Literal
 
+from memservice.domain.filters.ast import (
+    All,
+    Any_,
+    Compare,
+    Contains,
+    Equal,
+    Holds,
+    IsNull,
+    KeyCompare,
+    KeyEqual,
+    KeyOneOf,
+    KeySubstring,
+    Node,
+    Not,
+    OneOf,
+    Ordering,
+    Substring,
+)
+from memservice.domain.filters.jsontext import value_text
 from memservice.domain.records import ACTIVE, ARCHIVED, LEVELS, Conclusion, Message, Session
 
 NAMES = ("alice", "bob", "Bob", "s-1", "s_1")
@@ -61,6 +81,7 @@ WORDS = (
     "σ",
     "ς",
     "Σας",
+    "ΟΔΟΣ",
     "我",
     "😀",
     "true",
@@ -176,3 +197,64 @@ def conclusions(**fixed: Any) -> list[Conclusion]:
         }
         rows.append(Conclusion(**(row | fixed)))
     return rows
+
+
+def probes(record: type[Message] | type[Session] | type[Conclusion]) -> Iterator[Node]:
+    """Every kind of condition with every value of the corpus; some hundreds."""
+    if record is Message:
+        yield from _text_probes("content", WORDS)
+        yield from _text_probes("author", NAMES)
+        yield from _ordered_probes("tokens", (-1, 0, 3, 3.0, 3.5, 6, 1e300, -(2**63), 2**63 - 1))
+        yield from _metadata_probes("metadata")
+    elif record is Session:
+        yield from _text_probes("slug", NAMES)
+        yield from _text_probes("state", (ACTIVE, ARCHIVED))
+        yield from _metadata_probes("metadata")
+    else:
+        yield from _text_probes("content", WORDS)
+        yield from _text_probes("session", NAMES)
+        yield from _ordered_probes("times_derived", (1, 2, 2.5))
+        yield from _ordered_probes("deleted_at", TIMES)
+        yield from (Holds("source_ids", item) for item in ("src-a", "src-b", "SRC-A", "src", "src-", "%", ""))
+        yield from (IsNull(field) for field in ("session", "source_ids", "deleted_at", "content"))
+        yield from _metadata_probes("internal")
+    yield from _ordered_probes("created_at", TIMES)
+    yield from (All(), Any_(), Not(All()), Not(Any_()), All((All(), Not(Any_((Any_(), Any_()))))))
+
+
+ORDERINGS: tuple[Ordering, ...] = ("gt", "gte", "lt", "lte")
+
+
+def _ordered_probes(field: str, values: tuple[Any, ...]) -> Iterator[Node]:
+    for value in values:
+        yield Equal(field, value)
+        yield Not(Equal(field, value))
+        for op in ORDERINGS:
+            yield Compare(field, op, value)
+            yield Not(Compare(field, op, value))
+    yield from (OneOf(field, ()), OneOf(field, values), OneOf(field, values[:2]), Not(OneOf(field, values[:2])))
+
+
+def _text_probes(field: str, values: tuple[str, ...]) -> Iterator[Node]:
+    yield from _ordered_probes(field, values)
+    for value in ("", *values, "LI", "o", "-"):
+        yield Substring(field, value)
+    yield Not(Substring(field, "b"))
+
+
+def _metadata_probes(field: str) -> Iterator[Node]:
+    operators: tuple[Ordering | Literal["eq", "ne"], ...] = (*ORDERINGS, "eq", "ne")
+    yield from (Contains(field, {}), IsNull(field))
+    for value in VALUES:
+        yield Contains(field, {"k": value})
+        yield Contains(field, {"k": [value]})
+        text = value_text(value)
+        if text is None:
+            continue
+        yield from (KeyEqual(field, "k", text), KeyOneOf(field, "k", (text, "a")), KeySubstring(field, "k", text))
+        yield from (KeyCompare(field, "k", op, text) for op in operators)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield from (KeyCompare(field, "k", op, value) for op in operators)
+    for key in KEYS:
+        yield from (Contains(field, {key: 1.0}), KeyCompare(field, key, "eq", 1), KeyEqual(field, key, "1"), KeySubstring(field, key, "1"))
+    yield from (KeyOneOf(field, "k", ()), Not(KeyEqual(field, "k", "a")), Not(KeyCompare(field, "k", "ne", "a")))
