@@ -1,0 +1,49 @@
+"""Cross-origin requests: which web pages may call, and what the browser is told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from flask import Request, Response
+from werkzeug.datastructures import Headers
+
+MAX_AGE = 600
+"""Seconds for which a browser may remember a preflight's answer."""
+
+
+class Cors:
+    """`origins` are compared exactly; `*` lets every page in, but then without the page's credentials."""
+
+    def __init__(self, origins: Collection[str]) -> None:
+        self._any = "*" in origins
+        self._origins = frozenset(origin.rstrip("/") for origin in origins)
+
+    def preflight(self, request: Request) -> Response | None:
+        """The answer to a preflight, or None if the request is none."""
+        origin = request.headers.get("Origin")
+        method = request.headers.get("Access-Control-Request-Method")
+        if request.method != "OPTIONS" or origin is None or method is None:
+            return None
+        if not self._allows(origin):
+            return Response("Disallowed CORS origin", 400, mimetype="text/plain")
+        answer = Response("OK", 200, mimetype="text/plain")
+        answer.headers["Access-Control-Allow-Methods"] = method
+        answer.headers["Access-Control-Max-Age"] = str(MAX_AGE)
+        asked = request.headers.get("Access-Control-Request-Headers")
+        if asked is not None:
+            answer.headers["Access-Control-Allow-Headers"] = asked
+        return answer
+
+    def mark(self, origin: str, headers: Headers) -> None:
+        """Tell the browser whether the page at `origin` may read this answer."""
+        headers.add("Vary", "Origin")
+        if not self._allows(origin):
+            return
+        if self._any:
+            headers["Access-Control-Allow-Origin"] = "*"
+            return
+        headers["Access-Control-Allow-Origin"] = origin
+        headers["Access-Control-Allow-Credentials"] = "true"
+
+    def _allows(self, origin: str) -> bool:
+        return self._any or origin in self._origins

@@ -1,0 +1,93 @@
+"""Errors on the wire: the domain's errors, and the framework's, as status and body.
+
+Every body is `{"detail": "<text>"}`, except 422: `{"detail": [{"loc", "msg", "type"}, …]}` with all that was found.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+
+from memservice.api.answers import json_answer
+from memservice.domain import errors
+
+log = logging.getLogger("memservice.api")
+
+STATUS: Mapping[type[errors.MemserviceError], int] = {
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.Refused: 400,
+    errors.Unauthorised: 401,
+    errors.TooLarge: 413,
+    errors.UnsupportedMedia: 415,
+    errors.InvalidInput: 422,
+    errors.Unavailable: 503,
+}
+"""Any other error is the operator's concern, not the caller's: 500."""
+
+UNEXPECTED = "An unexpected error occurred"
+TEXTS = {404: "Not Found", 405: "Method Not Allowed", 413: "The request's body is too large"}
+"""What the framework's own errors say."""
+
+
+def register(app: Flask) -> None:
+    app.register_error_handler(errors.MemserviceError, from_domain)
+    app.register_error_handler(Exception, from_unexpected)
+
+
+def from_domain(error: errors.MemserviceError) -> Response:
+    status = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), None)
+    if status is None:
+        return from_unexpected(error)
+    if isinstance(error, errors.InvalidInput):
+        return json_answer({"detail": [{"loc": list(p.loc), "msg": p.message, "type": p.kind} for p in error.problems]}, status)
+    answer = json_answer({"detail": str(error)}, status)
+    if isinstance(error, errors.Unavailable):
+        answer.headers["Retry-After"] = str(error.retry_after)
+        log.warning("%s %s: unavailable: %s", request.method, request.endpoint, " from ".join(_names(error)))
+    return answer
+
+
+def from_unexpected(error: Exception) -> Response:
+    """500. The log gets the types and the places of the error and its causes, not their texts: those may quote what users wrote."""
+    rule = request.url_rule.rule if request.url_rule is not None else "(no route)"
+    log.error("%s %s failed: %s\n%s", request.method, rule, " from ".join(_names(error)), _places(error))
+    if isinstance(error, errors.MemserviceError):
+        log.error("%s", error)  # written for the operator, without secrets
+    return json_answer({"detail": UNEXPECTED}, 500)
+
+
+def from_framework(error: HTTPException) -> Response:
+    """Errors of routing and of reading the request."""
+    ready = error.get_response()
+    status = error.code or 500
+    if status < 400:
+        return Response(ready.get_data(), status, headers=ready.headers)
+    headers: dict[str, Any] = {}
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        headers["Allow"] = ", ".join(sorted(error.valid_methods))
+    answer = json_answer({"detail": TEXTS.get(status, error.name)}, status)
+    answer.headers.update(headers)
+    return answer
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    found: list[BaseException] = []
+    step: BaseException | None = error
+    while step is not None and len(found) < 10:
+        found.append(step)
+        step = step.__cause__ or (None if step.__suppress_context__ else step.__context__)
+    return found
+
+
+def _names(error: BaseException) -> list[str]:
+    return [f"{type(step).__module__}.{type(step).__qualname__}" for step in _chain(error)]
+
+
+def _places(error: BaseException) -> str:
+    return "".join(line for step in _chain(error) for line in traceback.format_tb(step.__traceback__)).rstrip()

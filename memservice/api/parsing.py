@@ -1,0 +1,114 @@
+"""Reading a request: query string and body into plain values, with every problem found in either reported together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from flask import Request
+from marshmallow import Schema, ValidationError, fields
+
+from memservice.api.schemas.base import Shape
+from memservice.api.schemas.fields import Coded, Part
+from memservice.domain.errors import InvalidInput, Problem
+from memservice.domain.values import loads, shown
+
+_NOTHING = object()
+
+
+class QueryReader:
+    """Reads the query string by a schema. Parameters that it does not know are ignored; of a repeated one the last counts."""
+
+    def __init__(self, schema: type[Schema]) -> None:
+        self._schema = schema()
+        self._many = {name: isinstance(field, fields.List) for name, field in self._schema.load_fields.items()}
+
+    def read(self, request: Request, problems: list[Problem]) -> dict[str, Any]:
+        if not request.query_string:
+            return self._load({}, problems)
+        try:
+            given = request.args
+        except UnicodeDecodeError:
+            problems.append(Problem(("query",), "The query string is not UTF-8"))
+            return {}
+        values = {name: given.getlist(name) if many else given.getlist(name)[-1] for name, many in self._many.items() if name in given}
+        return self._load(values, problems)
+
+    def _load(self, values: Mapping[str, Any], problems: list[Problem]) -> dict[str, Any]:
+        try:
+            loaded: dict[str, Any] = self._schema.load(values)
+        except ValidationError as error:
+            problems.extend(flatten(error.messages, ("query",)))
+            return {}
+        return loaded
+
+
+class BodyReader:
+    """Reads a JSON body by a schema, or by a field where the body is no object of fixed keys.
+
+    An `optional` body may be absent, empty or `null`, which all mean the same as `{}`.
+    """
+
+    def __init__(self, shape: type[Schema] | fields.Field[Any], optional: bool = False) -> None:
+        root = Part(shape, required=True) if isinstance(shape, type) else shape
+        self._schema = Shape.from_dict({"body": root})()
+        self._optional = optional
+
+    def read(self, request: Request, problems: list[Problem]) -> Any:
+        try:
+            value = self._value(request)
+        except InvalidInput as error:
+            problems.extend(error.problems)
+            return None
+        if value is _NOTHING and self._optional:
+            value = {}
+        try:
+            return self._schema.load({} if value is _NOTHING else {"body": value})["body"]
+        except ValidationError as error:
+            problems.extend(flatten(error.messages, ()))
+            return None
+
+    @staticmethod
+    def _value(request: Request) -> Any:
+        raw = request.get_data(cache=False)
+        if not raw or raw.isspace():
+            return _NOTHING
+        if not _is_json(request):
+            raise InvalidInput.at(
+                "body", message="The body must be JSON, sent with Content-Type: application/json", kind="model_attributes_type"
+            )
+        value = loads(raw, ("body",))
+        return _NOTHING if value is None else value
+
+
+def _is_json(request: Request) -> bool:
+    """Whether the body claims to be JSON.
+
+    A body without a type is taken as JSON, except from a web page: a page of any site may send such a request, and forms, without the
+    browser asking us first, so they must not be able to write.
+    """
+    kind = request.content_type
+    if not kind:
+        return "Origin" not in request.headers
+    main = kind.partition(";")[0].strip().lower()
+    return main == "application/json" or (main.startswith("application/") and main.endswith("+json"))
+
+
+def path_problems(path: Mapping[str, str]) -> Iterator[Problem]:
+    """What is wrong with the path's parameters before anything is looked up: NUL, which some stores cannot even look for."""
+    for name, value in path.items():
+        if "\0" in value:
+            yield Problem(("path", name), "Names must not contain NUL")
+
+
+def flatten(node: Any, loc: tuple[str | int, ...]) -> Iterator[Problem]:
+    """marshmallow's tree of messages as problems."""
+    if isinstance(node, dict):
+        for key, inner in node.items():
+            step = key if isinstance(key, int) else shown(key)
+            yield from flatten(inner, loc if key == "_schema" else (*loc, step))
+    elif isinstance(node, list | tuple):
+        for inner in node:
+            yield from flatten(inner, loc)
+    else:
+        yield Problem(loc, str(node), node.code if isinstance(node, Coded) else "value_error")

@@ -1,0 +1,85 @@
+"""What happens around every request: preflights, redirects of trailing slashes, request ids, and one line in the log."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from typing import Any
+from urllib.parse import quote
+
+from flask import Flask, Response, g, request
+from werkzeug.exceptions import MethodNotAllowed, NotFound
+from werkzeug.routing import RequestRedirect
+
+from memservice.api.cors import Cors
+
+log = logging.getLogger("memservice.requests")
+
+REQUEST_ID = "X-Request-Id"
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+
+
+def register(app: Flask, cors: Cors) -> None:
+    def before() -> Response | None:
+        if log.isEnabledFor(logging.INFO):
+            g.started = time.perf_counter()
+        if request.method == "OPTIONS" and (answer := cors.preflight(request)) is not None:
+            return answer
+        if isinstance(request.routing_exception, NotFound):
+            return _without_slash(app)
+        return None
+
+    def after(answer: Response) -> Response:
+        headers = answer.headers
+        headers[REQUEST_ID] = number = _request_id()
+        origin = request.headers.get("Origin")
+        if origin is not None:
+            cors.mark(origin, headers)
+        started = g.get("started")
+        if started is not None:
+            _write_line(answer, number, started)
+        return answer
+
+    app.before_request(before)
+    app.after_request(after)
+
+
+def _request_id() -> str:
+    """The caller's, if it is a plain word; else one of ours."""
+    given = request.headers.get(REQUEST_ID)
+    if given is not None and _REQUEST_ID.fullmatch(given):
+        return given
+    return os.urandom(8).hex()
+
+
+def _without_slash(app: Flask) -> Response | None:
+    """307 to the path without its trailing slashes, if there is a route."""
+    path = request.path
+    bare = path.rstrip("/")
+    if bare == path or not bare:
+        return None
+    adapter = app.create_url_adapter(request)
+    assert adapter is not None
+    try:
+        adapter.match(bare)
+    except MethodNotAllowed:
+        pass  # there is a route; the slashless request is told so
+    except (NotFound, RequestRedirect):
+        return None
+    query = request.query_string.decode("latin-1")
+    location = quote(request.root_path + bare) + (f"?{query}" if query else "")
+    return Response(b"", 307, headers={"Location": location})
+
+
+def _write_line(answer: Response, number: str, started: float) -> None:
+    """One line: no bodies, no query string (it may hold what users wrote), and nothing that could break the line."""
+    fields: dict[str, Any] = {
+        "method": request.method if request.method.isalpha() else "?",
+        "path": quote(request.path),
+        "status": answer.status_code,
+        "ms": round((time.perf_counter() - started) * 1000, 1),
+        "request_id": number,
+    }
+    log.info("method=%(method)s path=%(path)s status=%(status)d ms=%(ms).1f request_id=%(request_id)s", fields, extra={"request": fields})

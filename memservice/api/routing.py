@@ -1,0 +1,154 @@
+"""Routes: each is declared once, with who may call it, what it reads and what it answers; the rest is made from that declaration.
+
+A handler is a function `handler(call, **path)`; it returns what the answer's schema describes, or `(that, status)`. At import the
+declaration becomes a view that reads, checks, calls and encodes, and the description from which flask-smorest writes the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import flask_smorest
+from flask import Response, current_app, request
+from marshmallow import Schema, fields
+
+from memservice.api import auth
+from memservice.api.answers import empty_answer, json_answer
+from memservice.api.auth import RouteAccess
+from memservice.api.parsing import BodyReader, QueryReader, path_problems
+from memservice.api.schemas.encoding import encoder
+from memservice.api.schemas.fields import ListOf, MapOf
+from memservice.api.schemas.service import HTTPValidationError
+from memservice.domain.errors import InvalidInput, Problem
+from memservice.services.principal import Principal
+
+if TYPE_CHECKING:
+    from memservice.runtime import Runtime
+
+EXTENSION = "memservice"
+"""Under which `app.extensions` holds the application's `Opened`."""
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, read and checked."""
+
+    rt: Runtime
+    who: Principal
+    query: Mapping[str, Any]
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What is declared about a route."""
+
+    method: str
+    rule: str
+    access: RouteAccess
+    query: type[Schema] | None = None
+    body: type[Schema] | fields.Field[Any] | None = None
+    body_optional: bool = False
+    answer: type[Schema] | None = None
+    """The shape of the answer's body; None = no body."""
+    many: bool = False
+    """The answer is a plain list of that shape."""
+    status: Sequence[int] = field(default=(200,))
+    """Every status of success; the first is the one where the handler names none."""
+    alone: bool = False
+    """The handler takes no call, since it works with nothing: the stores are not opened for it."""
+
+
+class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest has no types
+    """A group of operations: one tag of the document."""
+
+    def __init__(self, name: str, description: str) -> None:
+        super().__init__(name, __name__, description=description)
+        self.operations: list[tuple[Operation, str]] = []
+        """Each with the name of its handler."""
+
+    def operation(self, method: str, rule: str, *, also: Sequence[str] = (), **declared: Any) -> Callable[[Handler], Handler]:
+        """Declare the decorated function the handler of `method rule`. `also`: other rules that lead to it, not documented."""
+        operation = Operation(method, rule, **declared)
+
+        def decorate(handler: Handler) -> Handler:
+            name = handler.__name__
+            self.operations.append((operation, name))
+            view = _view(operation, handler)
+            view._apidoc = {"manual_doc": _description(operation, name)}  # type: ignore[attr-defined]  # where flask-smorest looks
+            self.add_url_rule(rule, name, view, methods=[method])
+            for other in also:
+                self._add_undocumented(other, f"{name}_too", view, method)
+            return handler
+
+        return decorate
+
+    def _add_undocumented(self, rule: str, name: str, view: Callable[..., Response], method: str) -> None:
+        self.record(lambda state: state.add_url_rule(rule, name, view, methods=[method]))
+
+
+def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Response]:
+    read_query = QueryReader(operation.query).read if operation.query else None
+    read_body = BodyReader(operation.body, operation.body_optional).read if operation.body is not None else None
+    encode = encoder(operation.answer) if operation.answer else None
+    access, default_status, many, alone = operation.access, operation.status[0], operation.many, operation.alone
+
+    def view(**path: str) -> Response:
+        who = auth.principal(access)
+        problems: list[Problem] = list(path_problems(path))
+        query = read_query(request, problems) if read_query else {}
+        body = read_body(request, problems) if read_body else None
+        if problems:
+            raise InvalidInput(*problems)
+        result = handler() if alone else handler(Call(current_app.extensions[EXTENSION].runtime, who, query, body), **path)
+        status = default_status
+        if type(result) is tuple:
+            result, status = result
+        if encode is None:
+            return empty_answer(status)
+        return json_answer([encode(row, path) for row in result] if many else encode(result, path), status)
+
+    view.__name__ = handler.__name__
+    view.__doc__ = handler.__doc__
+    return view
+
+
+def _description(operation: Operation, name: str) -> dict[str, Any]:
+    """The operation as OpenAPI, with schemas where flask-smorest will put references."""
+    described: dict[str, Any] = {"operationId": name, "responses": {}}
+    for status in operation.status:
+        answer: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+        if operation.answer is not None:
+            shape: Any = {"type": "array", "items": operation.answer} if operation.many else operation.answer
+            answer["content"] = {"application/json": {"schema": shape}}
+        described["responses"][str(status)] = answer
+    if operation.query or operation.body is not None or "<" in operation.rule:
+        wrong = {"description": "Validation Error", "content": {"application/json": {"schema": HTTPValidationError}}}
+        described["responses"]["422"] = wrong
+    if operation.query:
+        described["parameters"] = [{"in": "query", "schema": operation.query}]
+    if operation.body is not None:
+        shape = _body_shape(operation.body)
+        content = {"schema": {"anyOf": [shape, {"type": "null"}]} if operation.body_optional else shape}
+        described["requestBody"] = {"required": not operation.body_optional, "content": {"application/json": content}}
+    return described
+
+
+def _body_shape(body: type[Schema] | fields.Field[Any]) -> Any:
+    if isinstance(body, type):
+        return body
+    if isinstance(body, ListOf):
+        return {"type": "array", "items": {"type": "string"}}
+    if isinstance(body, MapOf) and isinstance(body.value_field, fields.Nested):
+        return {"type": "object", "additionalProperties": {"$ref": f"#/components/schemas/{type(body.value_field.schema).__name__}"}}
+    raise TypeError(f"how to describe a body of {type(body).__name__} is not known")
+
+
+def walk(groups: Sequence[Routes]) -> list[tuple[Operation, str]]:
+    """Every declared operation of these groups."""
+    return [declared for group in groups for declared in group.operations]

@@ -1,0 +1,67 @@
+"""The configuration that workspaces, sessions, messages and members of a session carry, as callers send it."""
+
+from __future__ import annotations
+
+from marshmallow import INCLUDE
+
+from memservice.api.schemas.base import Shape
+from memservice.api.schemas.checks import Range
+from memservice.api.schemas.fields import Flag, Part, Text, Whole
+
+
+class ReasoningConfiguration(Shape):
+    enabled = Flag(allow_none=True)
+    custom_instructions = Text(allow_none=True)
+
+
+class PeerCardConfiguration(Shape):
+    use = Flag(allow_none=True)
+    create = Flag(allow_none=True)
+    custom_instructions = Text(allow_none=True)
+
+
+class SummaryConfiguration(Shape):
+    enabled = Flag(allow_none=True)
+    messages_per_short_summary = Whole(allow_none=True, validate=Range(10))
+    messages_per_long_summary = Whole(allow_none=True, validate=Range(20))
+    custom_instructions = Text(allow_none=True)
+
+
+class DreamConfiguration(Shape):
+    enabled = Flag(allow_none=True)
+    custom_instructions = Text(allow_none=True)
+
+
+class DialecticConfiguration(Shape):
+    custom_instructions = Text(allow_none=True)
+
+
+class _Sections(Shape):
+    reasoning = Part(ReasoningConfiguration, allow_none=True)
+    peer_card = Part(PeerCardConfiguration, allow_none=True)
+    summary = Part(SummaryConfiguration, allow_none=True)
+    dream = Part(DreamConfiguration, allow_none=True)
+    dialectic = Part(DialecticConfiguration, allow_none=True)
+    custom_instructions = Text(allow_none=True)
+
+    class Meta:
+        unknown = INCLUDE  # unknown top-level keys are stored; inside the sections they are dropped
+
+
+class WorkspaceConfiguration(_Sections):
+    """Five known sections, a text for all of them, and any other top-level key."""
+
+
+class SessionConfiguration(_Sections):
+    """As a workspace's; what is set here goes before the workspace's."""
+
+
+class MessageConfiguration(Shape):
+    reasoning = Part(ReasoningConfiguration, allow_none=True)
+
+
+class SessionPeerConfig(Shape):
+    """How a peer takes part in a session; null = nothing said."""
+
+    observe_me = Flag(allow_none=True)
+    observe_others = Flag(allow_none=True)

@@ -1,0 +1,45 @@
+"""Messages, and searching them."""
+
+from __future__ import annotations
+
+from memservice.api.schemas.base import Shape
+from memservice.api.schemas.checks import Length, LengthOfSetting, Range
+from memservice.api.schemas.configuration import MessageConfiguration
+from memservice.api.schemas.fields import FromPath, ListOf, Moment, Name, Object, Part, Text, Whole
+
+
+class MessageCreate(Shape):
+    content = Text(required=True, validate=LengthOfSetting("max_message_size", 25_000))
+    peer_id = Name(required=True)
+    metadata = Object(allow_none=True, load_default=None)
+    configuration = Part(MessageConfiguration, allow_none=True, load_default=None)
+    created_at = Moment(allow_none=True, load_default=None)
+
+
+class MessageBatchCreate(Shape):
+    messages = ListOf(Part(MessageCreate), required=True, validate=Length(1, 100))
+
+
+class MessageUpdate(Shape):
+    metadata = Object(allow_none=True, load_default=None)
+
+
+class Message(Shape):
+    id = Text(attribute="uid", required=True)
+    content = Text(required=True)
+    peer_id = Text(attribute="author", required=True)
+    session_id = Text(attribute="session", required=True)
+    metadata = Object(required=True)
+    created_at = Moment(required=True)
+    workspace_id = FromPath("workspace_id", required=True)
+    token_count = Whole(attribute="tokens", required=True)
+
+
+class MessageSearchOptions(Shape):
+    query = Text(required=True)
+    filters = Object(allow_none=True, load_default=None)
+    limit = Whole(load_default=10, validate=Range(1, 100))
+
+
+class WorkspaceMessageSearchOptions(MessageSearchOptions):
+    scope = Name(allow_none=True, load_default=None)

@@ -1,0 +1,30 @@
+"""What every operation shares: health and errors."""
+
+from __future__ import annotations
+
+from marshmallow import fields
+
+from memservice.api.schemas.base import Shape
+from memservice.api.schemas.fields import ListOf, Part, Text
+
+
+class Health(Shape):
+    status = Text(required=True)
+
+
+class HTTPError(Shape):
+    """Every error but 422."""
+
+    detail = Text(required=True)
+
+
+class ValidationError(Shape):
+    """One thing that is wrong with a request: where, what, and of which kind."""
+
+    loc = ListOf(fields.Raw(metadata={"anyOf": [{"type": "string"}, {"type": "integer"}]}), required=True)
+    msg = Text(required=True)
+    type = Text(required=True)
+
+
+class HTTPValidationError(Shape):
+    detail = ListOf(Part(ValidationError))

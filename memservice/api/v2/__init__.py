@@ -1,0 +1,1 @@
+"""The second generation: `/v2`."""

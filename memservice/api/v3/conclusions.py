@@ -1,0 +1,71 @@
+"""Conclusions: what one peer (the observer) holds about another (the observed)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memservice.api.auth import RouteAccess
+from memservice.api.paging import paging
+from memservice.api.routing import Call, Routes
+from memservice.api.schemas import conclusions as shapes
+from memservice.api.schemas.base import page_of
+from memservice.api.schemas.queries import ConclusionGet, PageQuery
+from memservice.domain.records import Conclusion
+from memservice.services import conclusions
+from memservice.services.conclusions import ConclusionDraft
+from memservice.services.paging import Page
+
+routes = Routes("conclusions", "What is known about peers.")
+
+_CONCLUSIONS = "/v3/workspaces/<workspace_id>/conclusions"
+_CONCLUSION = _CONCLUSIONS + "/<conclusion_id>"
+_OWN = RouteAccess(workspace="workspace_id")
+
+
+@routes.operation("POST", _CONCLUSIONS, access=_OWN, body=shapes.ConclusionBatchCreate, answer=shapes.Conclusion, many=True, status=(201,))
+def create_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
+    """Store up to 100 conclusions, all or none
+
+    The workspace, the peers and the session must exist.
+    """
+    drafts = [
+        ConclusionDraft(content=given["content"], observer=given["observer_id"], observed=given["observed_id"], session=given["session_id"])
+        for given in call.body["conclusions"]
+    ]
+    return conclusions.create(call.rt, call.who, workspace_id, drafts)
+
+
+@routes.operation(
+    "POST",
+    _CONCLUSIONS + "/list",
+    access=_OWN,
+    query=PageQuery,
+    body=ConclusionGet,
+    body_optional=True,
+    answer=page_of(shapes.Conclusion),
+)
+def list_conclusions(call: Call, workspace_id: str) -> Page[Conclusion]:
+    """List a workspace's conclusions, newest first"""
+    return conclusions.page(call.rt, call.who, workspace_id, call.body["filters"], paging(call.query))
+
+
+@routes.operation("POST", _CONCLUSIONS + "/query", access=_OWN, body=shapes.ConclusionQuery, answer=shapes.Conclusion, many=True)
+def query_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
+    """Find the conclusions nearest to a text
+
+    `filters` must name observer and observed. Nearest first.
+    """
+    body = call.body
+    return conclusions.query(call.rt, call.who, workspace_id, body["query"], body["top_k"], body["distance"], body["filters"])
+
+
+@routes.operation("GET", _CONCLUSION, access=_OWN, answer=shapes.Conclusion)
+def get_conclusion(call: Call, workspace_id: str, conclusion_id: str) -> Conclusion:
+    """Get a conclusion"""
+    return conclusions.get(call.rt, call.who, workspace_id, conclusion_id)
+
+
+@routes.operation("DELETE", _CONCLUSION, access=_OWN, status=(204,))
+def delete_conclusion(call: Call, workspace_id: str, conclusion_id: str) -> None:
+    """Delete a conclusion"""
+    conclusions.delete(call.rt, call.who, workspace_id, conclusion_id)

@@ -1,0 +1,84 @@
+"""The peers of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from memservice.api.auth import RouteAccess
+from memservice.api.paging import paging
+from memservice.api.routing import Call, Routes
+from memservice.api.schemas.base import page_of
+from memservice.api.schemas.configuration import SessionPeerConfig
+from memservice.api.schemas.fields import ListOf, MapOf, Name, Part
+from memservice.api.schemas.peers import Peer as PeerShape
+from memservice.api.schemas.queries import PageQuery
+from memservice.api.schemas.sessions import Session as SessionShape
+from memservice.domain.records import Peer, Session
+from memservice.services import sessions
+from memservice.services.paging import Page
+from memservice.services.sessions import MemberConfig
+
+routes = Routes("session peers", "Which peers take part in a session, and how.")
+
+_PEERS = "/v3/workspaces/<workspace_id>/sessions/<session_id>/peers"
+_CONFIG = _PEERS + "/<peer_id>/config"
+_OWN = RouteAccess(workspace="workspace_id", session="session_id")
+_READ = RouteAccess(workspace="workspace_id", session="session_id", member=True)
+
+
+def member_configs(given: Mapping[str, Mapping[str, Any]]) -> dict[str, MemberConfig]:
+    return {name: _config(config) for name, config in given.items()}
+
+
+def _config(given: Mapping[str, Any]) -> MemberConfig:
+    return MemberConfig(given.get("observe_me"), given.get("observe_others"))
+
+
+def _by_peer() -> MapOf:
+    return MapOf(Part(SessionPeerConfig), required=True)
+
+
+@routes.operation("POST", _PEERS, access=_OWN, body=_by_peer(), answer=SessionShape)
+def add_session_peers(call: Call, workspace_id: str, session_id: str) -> Session:
+    """Add peers to a session
+
+    An active member keeps its configuration; one that had left takes the given one. The session and the peers are created if missing.
+    """
+    return sessions.add_peers(call.rt, call.who, workspace_id, session_id, member_configs(call.body))
+
+
+@routes.operation("PUT", _PEERS, access=_OWN, body=_by_peer(), answer=SessionShape)
+def set_session_peers(call: Call, workspace_id: str, session_id: str) -> Session:
+    """Replace the peers of a session"""
+    return sessions.set_peers(call.rt, call.who, workspace_id, session_id, member_configs(call.body))
+
+
+@routes.operation("DELETE", _PEERS, access=_OWN, body=ListOf(Name(), required=True), answer=SessionShape)
+def remove_session_peers(call: Call, workspace_id: str, session_id: str) -> Session:
+    """Remove peers from a session
+
+    Names that are not in it are ignored.
+    """
+    return sessions.remove_peers(call.rt, call.who, workspace_id, session_id, call.body)
+
+
+@routes.operation("GET", _PEERS, access=_READ, query=PageQuery, answer=page_of(PeerShape))
+def list_session_peers(call: Call, workspace_id: str, session_id: str) -> Page[Peer]:
+    """List the peers of a session"""
+    return sessions.members_page(call.rt, call.who, workspace_id, session_id, paging(call.query))
+
+
+@routes.operation("GET", _CONFIG, access=_READ, answer=SessionPeerConfig)
+def get_session_peer_config(call: Call, workspace_id: str, session_id: str, peer_id: str) -> MemberConfig:
+    """Get how a peer takes part in a session"""
+    return sessions.get_peer_config(call.rt, call.who, workspace_id, session_id, peer_id)
+
+
+@routes.operation("PUT", _CONFIG, access=_OWN, body=SessionPeerConfig, status=(204,))
+def set_session_peer_config(call: Call, workspace_id: str, session_id: str, peer_id: str) -> None:
+    """Change how a peer takes part in a session
+
+    What is null or absent stays. A peer that was never in the session joins it.
+    """
+    sessions.set_peer_config(call.rt, call.who, workspace_id, session_id, peer_id, _config(call.body))

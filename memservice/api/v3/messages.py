@@ -1,0 +1,87 @@
+"""Messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flask import request
+
+from memservice.api.auth import RouteAccess
+from memservice.api.paging import paging
+from memservice.api.routing import Call, Routes
+from memservice.api.schemas import messages as shapes
+from memservice.api.schemas.base import page_of
+from memservice.api.schemas.queries import MessageGet, PageQuery
+from memservice.domain.errors import InvalidInput
+from memservice.domain.records import Message
+from memservice.services import messages
+from memservice.services.messages import Draft
+from memservice.services.paging import Page
+
+routes = Routes("messages", "What was said, in order.")
+
+_MESSAGES = "/v3/workspaces/<workspace_id>/sessions/<session_id>/messages"
+_MESSAGE = _MESSAGES + "/<message_id>"
+_OWN = RouteAccess(workspace="workspace_id", session="session_id")
+_READ = RouteAccess(workspace="workspace_id", session="session_id", member=True)
+
+_KEY_MAX = 255
+
+
+def _idempotency_key() -> str | None:
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not 1 <= len(key) <= _KEY_MAX:
+        raise InvalidInput.at("header", "Idempotency-Key", message=f"The key should have 1 to {_KEY_MAX} characters")
+    return key
+
+
+@routes.operation(
+    "POST",
+    _MESSAGES,
+    also=(_MESSAGES + "/",),
+    access=_OWN,
+    body=shapes.MessageBatchCreate,
+    answer=shapes.Message,
+    many=True,
+    status=(201,),
+)
+def create_messages(call: Call, workspace_id: str, session_id: str) -> Sequence[Message]:
+    """Store up to 100 messages, all or none
+
+    The workspace, the session and the authors are created if missing, and the authors join the session. A request that is repeated with
+    the same `Idempotency-Key` header stores nothing again and is answered as the first one was.
+    """
+    drafts = [
+        Draft(
+            content=given["content"],
+            author=given["peer_id"],
+            metadata=given["metadata"],
+            configuration=given["configuration"],
+            created_at=given["created_at"],
+        )
+        for given in call.body["messages"]
+    ]
+    return messages.create(call.rt, call.who, workspace_id, session_id, drafts, _idempotency_key())
+
+
+@routes.operation(
+    "POST", _MESSAGES + "/list", access=_READ, query=PageQuery, body=MessageGet, body_optional=True, answer=page_of(shapes.Message)
+)
+def list_messages(call: Call, workspace_id: str, session_id: str) -> Page[Message]:
+    """List a session's messages in the order in which they were stored"""
+    return messages.page(call.rt, call.who, workspace_id, session_id, call.body["filters"], paging(call.query))
+
+
+@routes.operation("GET", _MESSAGE, access=_READ, answer=shapes.Message)
+def get_message(call: Call, workspace_id: str, session_id: str, message_id: str) -> Message:
+    """Get a message"""
+    return messages.get(call.rt, call.who, workspace_id, session_id, message_id)
+
+
+@routes.operation("PUT", _MESSAGE, access=_OWN, body=shapes.MessageUpdate, answer=shapes.Message)
+def update_message(call: Call, workspace_id: str, session_id: str, message_id: str) -> Message:
+    """Replace a message's metadata
+
+    Its content never changes.
+    """
+    return messages.update(call.rt, call.who, workspace_id, session_id, message_id, call.body["metadata"])

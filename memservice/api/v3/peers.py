@@ -1,0 +1,151 @@
+"""Peers: their cards, and what is known about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memservice.api.auth import RouteAccess
+from memservice.api.paging import paging
+from memservice.api.routing import Call, Routes
+from memservice.api.schemas import peers as shapes
+from memservice.api.schemas.base import page_of
+from memservice.api.schemas.messages import Message as MessageShape
+from memservice.api.schemas.messages import MessageSearchOptions
+from memservice.api.schemas.queries import PageQuery, PeerContextQuery, PeerGet, SessionGet, TargetQuery
+from memservice.api.schemas.sessions import Session as SessionShape
+from memservice.domain.records import Message, Peer, Session
+from memservice.services import cards, context, peers, recall, representation
+from memservice.services.context import PeerContext
+from memservice.services.paging import Page
+from memservice.services.representation import RepresentationOptions
+
+routes = Routes("peers", "Peers are whoever takes part in sessions: people, agents.")
+
+_PEERS = "/v3/workspaces/<workspace_id>/peers"
+_PEER = _PEERS + "/<peer_id>"
+_OWN = RouteAccess(workspace="workspace_id", peer="peer_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    peer_card: list[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Representation:
+    representation: str
+
+
+@routes.operation(
+    "POST",
+    _PEERS,
+    access=RouteAccess(workspace="workspace_id", handler=True),
+    body=shapes.PeerCreate,
+    answer=shapes.Peer,
+    status=(200, 201),
+)
+def get_or_create_peer(call: Call, workspace_id: str) -> tuple[Peer, int]:
+    """Get a peer, or create it
+
+    Of an existing peer, given metadata and configuration are each replaced. A missing workspace is created.
+    """
+    body = call.body
+    peer, created = peers.get_or_create(call.rt, call.who, workspace_id, body["id"], body["metadata"], body["configuration"])
+    return peer, 201 if created else 200
+
+
+@routes.operation(
+    "POST",
+    _PEERS + "/list",
+    access=RouteAccess(workspace="workspace_id"),
+    query=PageQuery,
+    body=PeerGet,
+    body_optional=True,
+    answer=page_of(shapes.Peer),
+)
+def list_peers(call: Call, workspace_id: str) -> Page[Peer]:
+    """List a workspace's peers"""
+    return peers.page(call.rt, call.who, workspace_id, call.body["filters"], paging(call.query), call.body["kind"])
+
+
+@routes.operation("PUT", _PEER, access=_OWN, body=shapes.PeerUpdate, answer=shapes.Peer)
+def update_peer(call: Call, workspace_id: str, peer_id: str) -> Peer:
+    """Change a peer's metadata and configuration
+
+    Each is replaced; what is null or absent stays. A missing peer is created.
+    """
+    return peers.update(call.rt, call.who, workspace_id, peer_id, call.body["metadata"], call.body["configuration"])
+
+
+@routes.operation(
+    "POST",
+    _PEER + "/sessions",
+    access=_OWN,
+    query=PageQuery,
+    body=SessionGet,
+    body_optional=True,
+    answer=page_of(SessionShape),
+)
+def list_peer_sessions(call: Call, workspace_id: str, peer_id: str) -> Page[Session]:
+    """List the sessions that a peer is or was in"""
+    return peers.sessions(call.rt, call.who, workspace_id, peer_id, call.body["filters"], paging(call.query))
+
+
+@routes.operation("POST", _PEER + "/representation", access=_OWN, body=shapes.PeerRepresentationGet, answer=shapes.RepresentationResponse)
+def get_representation(call: Call, workspace_id: str, peer_id: str) -> Representation:
+    """What a peer knows about itself, or about another, as Markdown"""
+    body = call.body
+    options = RepresentationOptions(
+        target=body["target"],
+        session=body["session_id"],
+        filters=body["filters"],
+        scope=body["scope"],
+        search_query=body["search_query"],
+        search_top_k=body["search_top_k"],
+        search_max_distance=body["search_max_distance"],
+        include_most_frequent=bool(body["include_most_frequent"]),
+        max_conclusions=100 if body["max_conclusions"] is None else body["max_conclusions"],
+    )
+    return Representation(representation.of_peer(call.rt, call.who, workspace_id, peer_id, options))
+
+
+@routes.operation("GET", _PEER + "/card", access=_OWN, query=TargetQuery, answer=shapes.PeerCardResponse)
+def get_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
+    """Get the card that a peer keeps about itself, or about `target`"""
+    return Card(cards.get(call.rt, call.who, workspace_id, peer_id, call.query["target"] or None))
+
+
+@routes.operation("PUT", _PEER + "/card", access=_OWN, query=TargetQuery, body=shapes.PeerCardSet, answer=shapes.PeerCardResponse)
+def set_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
+    """Replace the card that a peer keeps about itself, or about `target`
+
+    At most 40 lines are kept, the first ones; lines that differ in case and white space only count once. The answer shows what was
+    stored. A missing peer is created.
+    """
+    return Card(cards.put(call.rt, call.who, workspace_id, peer_id, call.query["target"] or None, call.body["peer_card"]))
+
+
+@routes.operation("GET", _PEER + "/context", access=_OWN, query=PeerContextQuery, answer=shapes.PeerContext)
+def get_peer_context(call: Call, workspace_id: str, peer_id: str) -> PeerContext:
+    """Get the representation and the card of a peer, or of `target` as that peer sees it"""
+    query = call.query
+    options = RepresentationOptions(
+        target=query["target"] or None,
+        search_query=query["search_query"],
+        search_top_k=query["search_top_k"],
+        search_max_distance=query["search_max_distance"],
+        include_most_frequent=query["include_most_frequent"],
+        max_conclusions=100 if query["max_conclusions"] is None else query["max_conclusions"],
+    )
+    return context.of_peer(call.rt, call.who, workspace_id, peer_id, options)
+
+
+@routes.operation("POST", _PEER + "/search", access=_OWN, body=MessageSearchOptions, answer=MessageShape, many=True)
+def search_peer(call: Call, workspace_id: str, peer_id: str) -> Sequence[Message]:
+    """Search the messages that a peer wrote
+
+    Best first.
+    """
+    body = call.body
+    return recall.search(call.rt, call.who, workspace_id, body["query"], body["limit"], body["filters"], peer=peer_id)

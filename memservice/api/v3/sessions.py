@@ -1,0 +1,119 @@
+"""Sessions, their context and their summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memservice.api.auth import RouteAccess
+from memservice.api.paging import paging
+from memservice.api.routing import Call, Routes
+from memservice.api.schemas import sessions as shapes
+from memservice.api.schemas.base import page_of
+from memservice.api.schemas.messages import Message as MessageShape
+from memservice.api.schemas.messages import MessageSearchOptions
+from memservice.api.schemas.queries import PageQuery, SessionContextQuery, SessionGet
+from memservice.api.v3.members import member_configs
+from memservice.domain.records import LONG, SHORT, Message, Session, Summary
+from memservice.services import context, recall, sessions
+from memservice.services.context import SessionContext, SessionContextOptions
+from memservice.services.paging import Page
+
+routes = Routes("sessions", "Sessions are conversations: messages in order, and the peers that take part.")
+
+_SESSIONS = "/v3/workspaces/<workspace_id>/sessions"
+_SESSION = _SESSIONS + "/<session_id>"
+_OWN = RouteAccess(workspace="workspace_id", session="session_id")
+_READ = RouteAccess(workspace="workspace_id", session="session_id", member=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Summaries:
+    short: Summary | None
+    long: Summary | None
+
+
+@routes.operation(
+    "POST",
+    _SESSIONS,
+    access=RouteAccess(workspace="workspace_id", handler=True),
+    body=shapes.SessionCreate,
+    answer=shapes.Session,
+    status=(200, 201),
+)
+def get_or_create_session(call: Call, workspace_id: str) -> tuple[Session, int]:
+    """Get a session, or create it
+
+    Of an existing session, given metadata is replaced, given configuration merged section by section, and given peers are added.
+    A missing workspace and missing peers are created.
+    """
+    body = call.body
+    members = None if body["peers"] is None else member_configs(body["peers"])
+    session, created = sessions.get_or_create(
+        call.rt, call.who, workspace_id, body["id"], body["metadata"], body["configuration"], members, body["scopes"]
+    )
+    return session, 201 if created else 200
+
+
+@routes.operation(
+    "POST",
+    _SESSIONS + "/list",
+    access=RouteAccess(workspace="workspace_id"),
+    query=PageQuery,
+    body=SessionGet,
+    body_optional=True,
+    answer=page_of(shapes.Session),
+)
+def list_sessions(call: Call, workspace_id: str) -> Page[Session]:
+    """List a workspace's active sessions"""
+    return sessions.page(call.rt, call.who, workspace_id, call.body["filters"], paging(call.query))
+
+
+@routes.operation("PUT", _SESSION, access=_OWN, body=shapes.SessionUpdate, answer=shapes.Session)
+def update_session(call: Call, workspace_id: str, session_id: str) -> Session:
+    """Change a session's metadata and configuration
+
+    Metadata is replaced, configuration is merged section by section; what is null or absent stays. A missing session is created.
+    """
+    return sessions.update(call.rt, call.who, workspace_id, session_id, call.body["metadata"], call.body["configuration"])
+
+
+@routes.operation("GET", _SESSION + "/context", access=_READ, query=SessionContextQuery, answer=shapes.SessionContext)
+def get_session_context(call: Call, workspace_id: str, session_id: str) -> SessionContext:
+    """Get what a prompt needs of a session
+
+    The newest messages that fit into `tokens`, a summary of what came before them and, with `peer_target`, what is known about that peer.
+    """
+    query = call.query
+    options = SessionContextOptions(
+        tokens=call.rt.settings.app.get_context_max_tokens if query["tokens"] is None else query["tokens"],
+        summary=query["summary"],
+        search_query=query["search_query"],
+        peer_target=query["peer_target"] or None,
+        peer_perspective=query["peer_perspective"] or None,
+        scope=query["scope"] or None,
+        sessions=query["sessions"],
+        limit_to_session=query["limit_to_session"],
+        search_top_k=query["search_top_k"],
+        search_max_distance=query["search_max_distance"],
+        include_most_frequent=query["include_most_frequent"],
+        max_conclusions=100 if query["max_conclusions"] is None else query["max_conclusions"],
+    )
+    return context.of_session(call.rt, call.who, workspace_id, session_id, options)
+
+
+@routes.operation("GET", _SESSION + "/summaries", access=_READ, answer=shapes.SessionSummaries)
+def get_session_summaries(call: Call, workspace_id: str, session_id: str) -> Summaries:
+    """Get a session's newest summaries"""
+    found = sessions.summaries(call.rt, call.who, workspace_id, session_id)
+    return Summaries(found.get(SHORT), found.get(LONG))
+
+
+@routes.operation("POST", _SESSION + "/search", access=_READ, body=MessageSearchOptions, answer=MessageShape, many=True)
+def search_session(call: Call, workspace_id: str, session_id: str) -> Sequence[Message]:
+    """Search a session's messages
+
+    Best first.
+    """
+    body = call.body
+    return recall.search(call.rt, call.who, workspace_id, body["query"], body["limit"], body["filters"], session=session_id)

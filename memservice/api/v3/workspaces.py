@@ -1,0 +1,88 @@
+"""Workspaces, and what concerns a whole workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memservice.api.auth import RouteAccess
+from memservice.api.paging import paging
+from memservice.api.routing import Call, Routes
+from memservice.api.schemas import messages as message_shapes
+from memservice.api.schemas import workspaces as shapes
+from memservice.api.schemas.base import page_of
+from memservice.api.schemas.queries import PageQuery, QueueStatusQuery, WorkspaceGet
+from memservice.domain.records import Message, Workspace
+from memservice.services import queue, recall, workspaces
+from memservice.services.paging import Page
+
+routes = Routes("workspaces", "Workspaces keep everything apart: peers, sessions, messages and conclusions live in one.")
+
+_OWN = RouteAccess(workspace="workspace_id")
+
+
+@routes.operation(
+    "POST",
+    "/v3/workspaces",
+    access=RouteAccess(handler=True),
+    body=shapes.WorkspaceCreate,
+    answer=shapes.Workspace,
+    status=(200, 201),
+)
+def get_or_create_workspace(call: Call) -> tuple[Workspace, int]:
+    """Get a workspace, or create it
+
+    An existing workspace is returned as it is: the body changes nothing.
+    """
+    body = call.body
+    workspace, created = workspaces.get_or_create(call.rt, call.who, body["id"], body["metadata"], body["configuration"])
+    return workspace, 201 if created else 200
+
+
+@routes.operation(
+    "POST",
+    "/v3/workspaces/list",
+    access=RouteAccess(admin=True),
+    query=PageQuery,
+    body=WorkspaceGet,
+    body_optional=True,
+    answer=page_of(shapes.Workspace),
+)
+def list_workspaces(call: Call) -> Page[Workspace]:
+    """List workspaces"""
+    return workspaces.page(call.rt, call.who, call.body["filters"], paging(call.query))
+
+
+@routes.operation("PUT", "/v3/workspaces/<workspace_id>", access=_OWN, body=shapes.WorkspaceUpdate, answer=shapes.Workspace)
+def update_workspace(call: Call, workspace_id: str) -> Workspace:
+    """Change a workspace's metadata and configuration
+
+    Metadata is replaced, configuration is merged section by section; what is null or absent stays. A missing workspace is created.
+    """
+    return workspaces.update(call.rt, call.who, workspace_id, call.body["metadata"], call.body["configuration"])
+
+
+@routes.operation(
+    "POST",
+    "/v3/workspaces/<workspace_id>/search",
+    access=_OWN,
+    body=message_shapes.WorkspaceMessageSearchOptions,
+    answer=message_shapes.Message,
+    many=True,
+)
+def search_workspace(call: Call, workspace_id: str) -> Sequence[Message]:
+    """Search a workspace's messages
+
+    Best first.
+    """
+    body = call.body
+    return recall.search(call.rt, call.who, workspace_id, body["query"], body["limit"], body["filters"], scope=body["scope"])
+
+
+@routes.operation("GET", "/v3/workspaces/<workspace_id>/queue/status", access=_OWN, query=QueueStatusQuery, answer=shapes.QueueStatus)
+def get_queue_status(call: Call, workspace_id: str) -> queue.QueueStatus:
+    """Count a workspace's background work"""
+    query = call.query
+    # An empty name asks for nothing in particular.
+    return queue.status(
+        call.rt, call.who, workspace_id, query["observer_id"] or None, query["sender_id"] or None, query["session_id"] or None
+    )

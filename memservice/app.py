@@ -1,0 +1,84 @@
+"""The web application."""
+
+from __future__ import annotations
+
+import threading
+
+from flask import Flask
+
+from memservice.api import auth, errors, health, requests, v3
+from memservice.api.cors import Cors
+from memservice.api.document import Document
+from memservice.api.routing import EXTENSION, Routes
+from memservice.api.v2 import cards as v2_cards
+from memservice.domain.errors import ConfigurationError
+from memservice.plugins import Plugins, load_plugins
+from memservice.runtime import Runtime
+from memservice.settings import Settings, load_settings
+
+GROUPS: tuple[Routes, ...] = (health.routes, *v3.GROUPS, v2_cards.routes)
+"""Every route that is served, by group."""
+
+MAX_BODY = 96 * 2**20
+"""Bytes of the largest body that is read: a hundred conclusions of the greatest length, every character escaped, and some."""
+
+
+class Opened:
+    """The runtime of one process, opened by the first request: a server may fork after the application is made."""
+
+    def __init__(self, settings: Settings, plugins: Plugins, runtime: Runtime | None) -> None:
+        self.settings = settings
+        self._plugins = plugins
+        self._runtime = runtime
+        self._lock = threading.Lock()
+
+    @property
+    def runtime(self) -> Runtime:
+        if self._runtime is None:
+            with self._lock:
+                if self._runtime is None:
+                    self._runtime = Runtime(self.settings, self._plugins)
+        return self._runtime
+
+    def close(self) -> None:
+        with self._lock:
+            if self._runtime is not None:
+                self._runtime.close()
+                self._runtime = None
+
+
+def create_app(settings: Settings | None = None, runtime: Runtime | None = None) -> Flask:
+    """The application, by these settings (or what the environment says), working with this runtime (or one that it opens when first used).
+
+    Opens nothing itself. Raises `ConfigurationError` for settings that it cannot serve.
+    """
+    if settings is None:
+        settings = load_settings() if runtime is None else runtime.settings
+    auth.refuse_unavailable(settings)
+    plugins = load_plugins(settings) if runtime is None else runtime.plugins
+
+    app = Flask("memservice", static_folder=None, template_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    app.config["OPENAPI_URL_PREFIX"] = "/"
+    app.url_map.merge_slashes = False
+    app.extensions[EXTENSION] = Opened(settings, plugins, runtime)
+
+    requests.register(app, Cors(settings.app.cors_origins))
+    errors.register(app)
+    document = Document(app, title="memservice", version=v3.VERSION)
+    for routes in GROUPS:
+        document.add(routes)
+    _add_plugin_routes(app, plugins)
+    plugins.hook.memservice_app_started(app=app)
+    return app
+
+
+def _add_plugin_routes(app: Flask, plugins: Plugins) -> None:
+    """Routes of plugins come after ours: of two rules for one path, werkzeug takes the first."""
+    for blueprints in plugins.hook.memservice_blueprints():
+        for blueprint in blueprints:
+            try:
+                app.register_blueprint(blueprint)
+            except ValueError as error:
+                raise ConfigurationError(f"The routes of the blueprint {blueprint.name!r} cannot be added: {error}") from error
