@@ -56,7 +56,7 @@ def no_numeric_strings(value: object) -> Any:
 def spelled_as_python_does(value: object) -> Any:
     """Whatever `float` reads, so long as it is finite."""
     try:
-        number = float(value) if isinstance(value, str) else jsontext.value_number(value)
+        number: Any = float(value) if isinstance(value, str) else jsontext.value_number(value)
     except ValueError:
         return None
     return number if number is not None and abs(number) < float("inf") else None
