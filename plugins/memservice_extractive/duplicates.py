@@ -36,8 +36,9 @@ class Meaning:
     """Equal for texts that say the same."""
 
     words: tuple[str, ...]
+    """All that matter, in order, so the names too."""
     numbers: tuple[str, ...]
-    names: tuple[str, ...]
+    """With their signs of fraction, time and date, which words leave out."""
 
 
 def meaning(text: str) -> Meaning:
@@ -45,8 +46,6 @@ def meaning(text: str) -> Meaning:
     language = detect(text)
     plain = core(text, language, vocatives=False) or text
     numbers = tuple(_NUMBER.findall(plain))
-    # Every German noun has a capital letter, and the nouns are compared as words anyway.
-    names = () if language == "de" else tuple(name.casefold() for name in _NAME.findall(plain))
     folded = fold(plain)
     if language in UNSPACED:
         folded = _FREE_UNSPACED[language].sub("", folded)
@@ -54,7 +53,7 @@ def meaning(text: str) -> Meaning:
     kept = tuple(word for word in words(folded) if word not in free)
     if all(word in STOP.get(language, frozenset()) for word in kept):
         kept = tuple(words(fold(text)))
-    return Meaning(kept, numbers, names)
+    return Meaning(kept, numbers)
 
 
 def merges(known: Sequence[Known]) -> Iterator[tuple[Known, Known, str]]:
@@ -88,8 +87,15 @@ def _fuller(kept: dict[Meaning, Known]) -> dict[Meaning, Meaning]:
     for meant, row in kept.items():
         for place, word in enumerate(meant.words):
             other = short.get(meant.words[:place]) if word in _ADDS and place >= 3 else None
-            if other is None or (other.numbers, other.names) != (meant.numbers, meant.names) or kept[other].said_at > row.said_at:
+            if other is None or other.numbers != meant.numbers or kept[other].said_at > row.said_at:
+                continue
+            if _names(kept[other].content) != _names(row.content):
                 continue
             if other not in found or len(meant.words) > len(found[other].words):
                 found[other] = meant
     return found
+
+
+def _names(text: str) -> list[str]:
+    """Words with a capital letter inside a sentence (in German every noun: there fewer merge)."""
+    return [name.casefold() for name in _NAME.findall(text)]

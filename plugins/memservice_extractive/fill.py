@@ -21,7 +21,7 @@ _SOURCES = frozenset({"source", "sources", "citation", "citations", "evidence", 
 _UNSAID = ("unknown", "none", "n/a", "other", "unspecified", "neutral", "not_found", "unclear")
 _TRIED = 48
 """Candidates that are tried for one place, at most."""
-_PLACES = 20_000
+_PLACES = 5_000
 """Places that are filled at most: references can make a short schema stand for a huge document."""
 
 
@@ -33,6 +33,8 @@ class Filler:
         self._found = found
         self._unknown = unknown
         self._left = _PLACES
+        self._terms = {piece: terms(piece.text) for piece in found}
+        self._hints: dict[str, set[str]] = {}
 
     def value(self) -> Any:
         """Valid for the schema wherever any value is, save for patterns, formats and least lengths, which are hints."""
@@ -159,9 +161,9 @@ class Filler:
 
     def _numbers(self, kind: str, schema: Schema, name: str) -> Iterator[int | float]:
         """A number that stands in evidence about the property, else 0 or what is nearest to it within the bounds."""
-        hint = terms(name)
+        hint = self._hinted(name)
         for piece in self._found:
-            if hint and hint & terms(piece.text):
+            if hint and hint & self._terms[piece]:
                 for text in _NUMBER.findall(piece.text):
                     number = float(text)
                     yield int(number) if number.is_integer() else number
@@ -196,10 +198,15 @@ class Filler:
             return cited(near)
         return [piece.text for piece in near]
 
+    def _hinted(self, name: str) -> set[str]:
+        if name not in self._hints:
+            self._hints[name] = terms(name)
+        return self._hints[name]
+
     def _near(self, name: str) -> list[Piece]:
         """Evidence that shares the most words with the property's name and description first; otherwise in the given order."""
-        hint = terms(name)
-        return sorted(self._found, key=lambda piece: -len(hint & terms(piece.text))) if hint else list(self._found)
+        hint = self._hinted(name)
+        return sorted(self._found, key=lambda piece: -len(hint & self._terms[piece])) if hint else list(self._found)
 
 
 def _hint(name: str, schema: Any) -> str:

@@ -15,7 +15,7 @@ from memservice_extractive.language import UNSPACED
 
 LONGEST = 500
 """Characters of one sentence; a longer one is cut at clause ends into several."""
-_CHUNK = 1000
+_CHUNK = 600
 """Characters that the segmenter is given at once: its cost grows with the square."""
 
 _SEGMENTED = frozenset({"en", "de", "fr", "es", "ru", "el", "ar", "hi"})

@@ -17,7 +17,7 @@ def resolved(schema: Any, root: Schema) -> Any:
         for part in schema["$ref"].removeprefix("#").strip("/").split("/"):
             target = target.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) and part else target
         beside = {key: value for key, value in schema.items() if key != "$ref"}
-        schema = {**target, **beside} if isinstance(target, dict) else {}
+        schema = {**target, **beside} if beside and isinstance(target, dict) else target
     return schema
 
 
@@ -46,8 +46,20 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def matches(value: Any, schema: Any, root: Schema) -> bool:
-    """Is the value valid? Patterns, formats and least lengths are hints and not looked at."""
+Seen = dict[tuple[int, int], bool]
+"""What was found of (schema, value), by identity: references can lead to one schema along very many ways."""
+
+
+def matches(value: Any, schema: Any, root: Schema, seen: Seen | None = None) -> bool:
+    """Is the value valid? Patterns, formats and least lengths are hints and not looked at. `seen` is for one value of the caller's."""
+    seen = {} if seen is None else seen
+    key = (id(schema), id(value))
+    if key not in seen:
+        seen[key] = _fits(value, schema, root, seen)
+    return seen[key]
+
+
+def _fits(value: Any, schema: Any, root: Schema, seen: Seen) -> bool:
     if isinstance(schema, bool):
         return schema
     schema = resolved(schema, root)
@@ -59,17 +71,17 @@ def matches(value: Any, schema: Any, root: Schema) -> bool:
         return False
     if "enum" in schema and not any(same(value, choice) for choice in schema["enum"]):
         return False
-    if "anyOf" in schema and not any(matches(value, option, root) for option in schema["anyOf"]):
+    if "anyOf" in schema and not any(matches(value, option, root, seen) for option in schema["anyOf"]):
         return False
-    if "oneOf" in schema and sum(matches(value, option, root) for option in schema["oneOf"]) != 1:
+    if "oneOf" in schema and sum(matches(value, option, root, seen) for option in schema["oneOf"]) != 1:
         return False
     if isinstance(value, dict):
-        return _object_matches(value, schema, root)
+        return _object_fits(value, schema, root, seen)
     if isinstance(value, list):
-        return _array_matches(value, schema, root)
+        return _array_fits(value, schema, root, seen)
     if isinstance(value, str):
         return bool(len(value) <= schema.get("maxLength", len(value)))
-    return isinstance(value, bool) or value is None or _number_matches(value, schema)
+    return isinstance(value, bool) or value is None or _number_fits(value, schema)
 
 
 def _is(value: Any, kind: str) -> bool:
@@ -83,24 +95,24 @@ def _is(value: Any, kind: str) -> bool:
     return isinstance(value, {"string": str, "array": list, "object": dict}.get(kind, ()))
 
 
-def _object_matches(value: Schema, schema: Schema, root: Schema) -> bool:
+def _object_fits(value: Schema, schema: Schema, root: Schema, seen: Seen) -> bool:
     properties = schema.get("properties") or {}
     if any(name not in value for name in schema.get("required") or ()):
         return False
     if schema.get("additionalProperties") is False and not value.keys() <= properties.keys():
         return False
-    return all(matches(part, properties[name], root) for name, part in value.items() if name in properties)
+    return all(matches(part, properties[name], root, seen) for name, part in value.items() if name in properties)
 
 
-def _array_matches(value: list[Any], schema: Schema, root: Schema) -> bool:
+def _array_fits(value: list[Any], schema: Schema, root: Schema, seen: Seen) -> bool:
     if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
         return False
     if schema.get("uniqueItems") is True and any(same(a, b) for i, a in enumerate(value) for b in value[:i]):
         return False
-    return "items" not in schema or all(matches(item, schema["items"], root) for item in value)
+    return "items" not in schema or all(matches(item, schema["items"], root, seen) for item in value)
 
 
-def _number_matches(value: float, schema: Schema) -> bool:
+def _number_fits(value: float, schema: Schema) -> bool:
     low, high = schema.get("minimum"), schema.get("maximum")
     above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
     if (low is not None and value < low) or (high is not None and value > high):
