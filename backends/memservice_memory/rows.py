@@ -67,6 +67,9 @@ class MemoryRows:
             return []
         next_key = self._writable()
         record = type(rows[0])
+        for row in rows:
+            if row.key and row.key not in self._table(record).rows:  # type: ignore[attr-defined]
+                raise LookupError(f"{record.__name__} {row.key} is not stored, so it cannot be replaced")  # type: ignore[attr-defined]
         return self._store(record, [_copy(row, key=row.key or next_key(record)) for row in rows])  # type: ignore[attr-defined]
 
     def change(self, record: type[Any], where: Node, **values: Any) -> int:
@@ -107,8 +110,10 @@ class MemoryRows:
 
     def _matching(self, record: type[R], where: Node) -> Iterator[R]:
         """Matching rows, as they lie in the table, by rising key."""
-        table = self._tables.get(record) or Table.empty(record)
-        return (row for row in _candidates(table, where) if matches(row, where))
+        return (row for row in _candidates(self._table(record), where) if matches(row, where))
+
+    def _table(self, record: type[Any]) -> Table:
+        return self._tables.get(record) or Table.empty(record)
 
     def _own(self, record: type[Any]) -> Table:
         """The table, copied when the transaction first touches it."""

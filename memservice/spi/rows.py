@@ -61,7 +61,7 @@ class Rows(Protocol):
     def put(self, rows: Sequence[R]) -> list[R]:
         """Store rows of one record type, in order: those with key 0 are inserted and get rising keys, the others replaced whole.
 
-        Returns them as stored. Raises `UniqueViolation`; nothing of the call is stored then.
+        Returns them as stored. Raises `UniqueViolation`, or `LookupError` for a key that is not stored; nothing of the call is stored then.
         """
         ...
 

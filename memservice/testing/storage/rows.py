@@ -98,6 +98,19 @@ class RowsChapter(Chapter):
     def test_put_of_nothing(self, storage: Storage) -> None:
         assert storage.write(lambda view: view.rows.put([])) == []
 
+    def test_a_row_that_is_gone_cannot_be_replaced(self, storage: Storage) -> None:
+        """A row that somebody else deleted does not come back, and what was put with it is not stored."""
+        kept, gone = storage.write(lambda view: view.rows.put([r.Fact(name="kept", value="1"), r.Fact(name="gone", value="1")]))
+        storage.write(lambda view: view.rows.delete(r.Fact, where(name="gone")))
+
+        def put(view: View) -> None:
+            with pytest.raises(LookupError):
+                view.rows.put([r.Fact(name="new", value=""), replace(kept, value="2"), gone])
+
+        storage.write(put)
+        with storage.read() as view:
+            assert view.rows.page(r.Fact) == [kept]
+
     def test_keys_are_never_used_again(self, storage: Storage) -> None:
         for _ in range(3):
             first = storage.write(lambda view: view.rows.put([r.Fact(name="a", value="")]))[0].key

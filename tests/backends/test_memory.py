@@ -1,0 +1,165 @@
+"""What is the in-memory storage's own, and what `BaseStorage` does for every storage that is built on it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+import memservice_memory
+from memservice.domain.errors import Unavailable
+from memservice.domain.filters.ast import where
+from memservice.domain.records import Fact
+from memservice.spi.base import TransientConflict
+from memservice.spi.providers import Context
+from memservice.spi.storage import View
+from memservice.testing.storage.base import elsewhere
+from memservice_memory.rows import MemoryRows
+from memservice_memory.storage import MemoryStorage
+
+
+def note(view: View) -> None:
+    view.facts.set("a", "1")
+
+
+def count(storage: MemoryStorage) -> int:
+    with storage.read() as view:
+        return view.rows.count(Fact)
+
+
+def rows_of(view: View) -> MemoryRows:
+    assert isinstance(view.rows, MemoryRows)
+    return view.rows
+
+
+def test_memory_is_a_storage_that_the_configuration_can_name() -> None:
+    (provider,) = memservice_memory.memservice_storages()
+    assert (provider.name, provider.schemes, provider.capabilities) == ("memory", ("memory",), frozenset())
+    context = Context(clock=lambda: datetime.now(UTC), logger=logging.getLogger("test"))
+    first, second = (provider.open({"uri": "memory://"}, context) for _ in range(2))
+    first.write(note)
+    with second.read() as view:
+        assert view.rows.count(Fact) == 0, "each opening is a store of its own"
+
+
+def test_a_closed_storage_says_so() -> None:
+    storage = MemoryStorage()
+    storage.close()
+    with pytest.raises(Unavailable):
+        storage.check()
+    with pytest.raises(Unavailable):
+        storage.write(note)
+    with pytest.raises(Unavailable), storage.read():
+        pass
+
+
+def test_a_write_that_waits_too_long_for_its_turn_is_refused() -> None:
+    storage = MemoryStorage(lock_seconds=0.05)
+
+    def hold(view: View) -> None:
+        with pytest.raises(Unavailable):
+            elsewhere(lambda: storage.write(note))
+        view.facts.set("b", "")
+
+    storage.write(hold)
+    assert count(storage) == 1
+
+
+def test_side_stores_commit_and_roll_back_with_the_rows() -> None:
+    storage = MemoryStorage()
+    storage.write(lambda view: rows_of(view).extra("index").update(a=1, b=2))
+
+    def fail(view: View) -> None:
+        rows_of(view).extra("index").clear()
+        rows_of(view).extra("other")["x"] = 1
+        raise ValueError("stop")
+
+    with storage.read() as before:
+        with pytest.raises(ValueError, match="stop"):
+            storage.write(fail)
+        storage.write(lambda view: rows_of(view).extra("index").pop("a"))
+        assert rows_of(before).extra("index") == {"a": 1, "b": 2}
+    with storage.read() as view:
+        assert rows_of(view).extra("index") == {"b": 2}
+        assert rows_of(view).extra("other") == {}
+
+
+@pytest.mark.parametrize("rows", [1, 2000])
+def test_a_row_is_found_by_its_key_without_a_scan(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = MemoryStorage()
+    stored = storage.write(lambda view: view.rows.put([Fact(name=f"{n}", value="") for n in range(rows)]))
+    looked_at = []
+
+    def matches(row: Fact, condition: object) -> bool:
+        looked_at.append(row)
+        return True
+
+    monkeypatch.setattr("memservice_memory.rows.matches", matches)
+    with storage.read() as view:
+        view.rows.get(Fact, where(key=stored[-1].key, value=""))
+        view.rows.get(Fact, where(value="", name="0"))
+        view.rows.page(Fact, where(key=(stored[0].key, 10**9)))
+    assert looked_at == [stored[-1], stored[0], stored[0]]
+
+
+class Conflicting(MemoryStorage):
+    """Its first `conflicts` transactions lose at the commit."""
+
+    conflicts = 0
+
+    @contextmanager
+    def transaction(self) -> Iterator[View]:
+        before = self._moment
+        with super().transaction() as view:
+            yield view
+        if self.conflicts:
+            self.conflicts -= 1
+            self._moment = before
+            raise TransientConflict("lost")
+
+
+def test_a_write_that_meets_a_conflict_runs_again() -> None:
+    storage, runs = Conflicting(), []
+    storage.conflicts = 2
+
+    def work(view: View) -> int:
+        runs.append(view.rows.count(Fact))
+        note(view)
+        return len(runs)
+
+    assert storage.write(work) == 3
+    assert runs == [0, 0, 0]
+    assert count(storage) == 1
+
+
+def test_a_write_that_meets_conflicts_without_end_is_given_up() -> None:
+    storage = Conflicting()
+    storage.conflicts, storage.attempts = 100, 3
+    with pytest.raises(Unavailable) as caught:
+        storage.write(note)
+    assert isinstance(caught.value.__cause__, TransientConflict)
+    assert storage.conflicts == 97
+    storage.conflicts = 0
+    storage.write(note)
+    assert count(storage) == 1
+
+
+def test_a_storage_can_be_asked_for_changes_that_other_processes_made() -> None:
+    class Polled(MemoryStorage):
+        poll_seconds = 0.01
+        polls = 0
+
+        def changed_elsewhere(self) -> bool:
+            self.polls += 1
+            return self.polls == 3
+
+    storage = Polled()
+    began = time.monotonic()
+    assert storage.wait_for_work(30)
+    assert storage.polls == 3
+    assert not storage.wait_for_work(0.03)
+    assert time.monotonic() - began < 5
