@@ -102,19 +102,22 @@ def embed_inline(rt: Runtime, texts: Sequence[str]) -> list[Vector] | None:
 
 def writing_space(rt: Runtime, view: View, workspace: int, kind: Kind) -> Space | None:
     """The active space if this process can write to it. The first write of a workspace settles which embedder it has."""
-    space = view.spaces.active(workspace, kind)
-    if space is None:
-        space = view.spaces.save(
-            Space(
-                workspace_key=workspace,
-                kind=kind,
-                embedder=rt.embedder.id,
-                dimension=rt.embedder.dimension,
-                state=ACTIVE,
-                created_at=rt.clock(),
-            )
-        )
+    space = view.spaces.active(workspace, kind) or new_space(rt, view, workspace, kind)
     return space if rt.embedder_of(space.embedder) is not None else None
+
+
+def new_space(rt: Runtime, view: View, workspace: int, kind: Kind) -> Space:
+    """The first space of a workspace and kind, by the configured embedder."""
+    return view.spaces.save(
+        Space(
+            workspace_key=workspace,
+            kind=kind,
+            embedder=rt.embedder.id,
+            dimension=rt.embedder.dimension,
+            state=ACTIVE,
+            created_at=rt.clock(),
+        )
+    )
 
 
 def forget_conclusions(rt: Runtime, view: View, workspace: int, keys: Sequence[int]) -> None:

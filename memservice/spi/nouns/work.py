@@ -89,6 +89,10 @@ class Tasks(Noun):
             return None
         return self.rows.put([replace(held, owner=owner, number=held.number + 1, expires_at=until)])[0]
 
+    def leases(self) -> list[Lease]:
+        """Every lease, also those that have expired."""
+        return self.rows.page(Lease)
+
     def renew(self, lease: Lease, now: datetime, seconds: float) -> bool:
         """Prolong a lease that is still ours; False if it was lost."""
         return self.rows.change(Lease, _same(lease), expires_at=now + timedelta(seconds=seconds)) == 1

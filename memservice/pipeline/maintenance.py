@@ -1,0 +1,60 @@
+"""What is over is erased after a while: done tasks, failed tasks, conclusions that users deleted."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from datetime import datetime, timedelta
+
+from memservice.domain.filters import all_of, where
+from memservice.domain.filters.ast import Compare
+from memservice.domain.records import DELETED, DONE, FAILED, Conclusion
+from memservice.pipeline import owner
+from memservice.runtime import Runtime
+from memservice.spi.storage import View
+
+log = logging.getLogger("memservice.maintenance")
+
+UNIT = "maintenance:retention"
+INTERVAL_SECONDS = 60.0
+ROWS_AT_ONCE = 1_000
+
+
+def sweep(rt: Runtime) -> Counter[str]:
+    """Erase what is over, in short transactions. One process at a time does it; the others return at once with nothing."""
+    erased: Counter[str] = Counter()
+    mine = owner.this_process()
+    lease = rt.storage.write(lambda view: view.tasks.claim(UNIT, mine, rt.clock(), INTERVAL_SECONDS))
+    if lease is None:
+        return erased
+    try:
+        now = rt.clock()
+        retention = rt.settings.retention
+        done = now - timedelta(hours=retention.done_tasks_hours)
+        failed = now - timedelta(seconds=rt.settings.deriver.queue_error_retention_seconds)
+        erased["done tasks"] = rt.storage.write(lambda view: view.tasks.purge(DONE, done))
+        erased["failed tasks"] = rt.storage.write(lambda view: view.tasks.purge(FAILED, failed))
+        before = now - timedelta(minutes=retention.deleted_conclusions_minutes)
+        while purged := rt.storage.write(lambda view: _purge_deleted(view, before)):
+            erased["deleted conclusions"] += purged
+    finally:
+        rt.storage.write(lambda view: view.tasks.release(lease))
+    if erased.total():
+        log.info("erased %s", ", ".join(f"{number} {name}" for name, number in erased.items() if number))
+    return erased
+
+
+def _purge_deleted(view: View, before: datetime) -> int:
+    condition = all_of(where(state=DELETED), Compare("deleted_at", "lt", before))
+    keys = tuple(row.key for row in view.rows.page(Conclusion, condition, limit=ROWS_AT_ONCE))
+    return view.rows.delete(Conclusion, where(key=keys)) if keys else 0
+
+
+def free_abandoned(rt: Runtime) -> int:
+    """Let go of leases whose holders were processes of this machine that have ended, so that a restart need not wait for them to
+    expire. Returns how many."""
+    with rt.storage.read() as view:
+        gone = [lease for lease in view.tasks.leases() if owner.is_gone(lease.owner)]
+    for lease in gone:
+        rt.storage.write(lambda view, lease=lease: view.tasks.release(lease))  # type: ignore[misc]
+    return len(gone)

@@ -1,0 +1,40 @@
+"""Who holds a lease: a name by which another process on the same machine can tell whether the holder is still there."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+from memservice.domain.ids import new_uid
+
+
+def _started(pid: int) -> str:
+    """When a process started, in the kernel's own count, so that a pid that was given out again is not taken for the old process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[19]
+
+
+def this_process() -> str:
+    """A new owner name for one claim of this process."""
+    pid = os.getpid()
+    return "|".join((socket.gethostname(), str(pid), _started(pid), new_uid()))
+
+
+def is_gone(owner: str) -> bool:
+    """True only if the owner was a process of this machine and has certainly ended."""
+    parts = owner.split("|")
+    if len(parts) != 4 or parts[0] != socket.gethostname() or not parts[1].isdecimal():
+        return False
+    pid = int(parts[1])
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    started = _started(pid)
+    return bool(started and parts[2]) and started != parts[2]

@@ -1,0 +1,122 @@
+"""The loop that finds work and does it."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+from memservice.domain.errors import Unavailable
+from memservice.pipeline import maintenance
+from memservice.pipeline.runner import RunReport, run
+from memservice.runtime import Runtime
+from memservice.spi.capabilities import Capability
+
+log = logging.getLogger("memservice.worker")
+
+SLICE_SECONDS = 0.5
+"""Longest wait in one piece, so that a stop is heard soon."""
+STORE_PAUSE_SECONDS = 1.0
+"""Pause after the store could not be reached."""
+
+
+class Worker:
+    """Works on ready units, the longest-waiting first, several at once where the reasoner waits on a network."""
+
+    def __init__(self, rt: Runtime, *, jitter: bool = False) -> None:
+        """`jitter`: start at a random moment and look less and less often while idle, as many workers on one store should."""
+        self._rt = rt
+        self._jitter = jitter
+        settings = rt.settings.deriver
+        remote = Capability.REMOTE in rt.reasoner.capabilities
+        self._at_once = max(settings.workers, rt.settings.worker.remote_units if remote else 1)
+        self._swept = self._freed = float("-inf")
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until told to stop. The store being away is logged and waited for; it never ends the worker."""
+        settings = self._rt.settings.deriver
+        if self._jitter and settings.polling_startup_jitter_seconds:
+            stop.wait(random.uniform(0, settings.polling_startup_jitter_seconds))
+        log.info("working, %d unit(s) at once", self._at_once)
+        idle = 0
+        reachable = True
+        with ThreadPoolExecutor(self._at_once, thread_name_prefix="unit") as pool:
+            while not stop.is_set():
+                try:
+                    self._tend()
+                    worked = any(report.done or report.failed for report in self._round(pool, stop))
+                    reachable = True
+                except Unavailable as error:
+                    if reachable:
+                        log.error("the store cannot be reached, waiting for it: %s", error)
+                    reachable = False
+                    stop.wait(STORE_PAUSE_SECONDS)
+                    continue
+                idle = 0 if worked else idle + 1
+                if not worked:
+                    self._wait(stop, self._pause(idle))
+        log.info("stopped")
+
+    def run_until_idle(self, seconds: float = 60.0) -> list[RunReport]:
+        """Work in this thread until nothing is ready; for tests and for storages of a single process. Stops after `seconds`."""
+        stop = threading.Event()
+        reports: list[RunReport] = []
+        deadline = time.monotonic() + seconds
+        with ThreadPoolExecutor(self._at_once, thread_name_prefix="unit") as pool:
+            while time.monotonic() < deadline:
+                done = self._round(pool, stop)
+                if not done:
+                    return reports
+                reports += done
+        raise TimeoutError(f"still working after {seconds} s")
+
+    def _round(self, pool: ThreadPoolExecutor, stop: threading.Event) -> list[RunReport]:
+        """Work on the units that are ready now."""
+        with self._rt.storage.read() as view:
+            units = view.tasks.ready(self._rt.clock(), self._at_once * 8)
+        if self._at_once == 1:
+            return [run(self._rt, unit, stop) for unit in _until(stop, units)]
+        futures: list[Future[RunReport]] = [pool.submit(run, self._rt, unit, stop) for unit in units]
+        wait(futures)
+        return [future.result() for future in futures]
+
+    def _tend(self) -> None:
+        now = time.monotonic()
+        every = self._rt.settings.deriver.stale_work_unit_cleanup_interval_seconds
+        if now - self._freed >= every:
+            self._freed = now
+            freed = maintenance.free_abandoned(self._rt)
+            if freed:
+                log.warning("took over %d lease(s) of processes that have ended", freed)
+        if now - self._swept >= maintenance.INTERVAL_SECONDS:
+            self._swept = now
+            maintenance.sweep(self._rt)
+
+    def _pause(self, idle: int) -> float:
+        """Seconds until the next look, if nothing wakes the worker before."""
+        settings = self._rt.settings.deriver
+        pause = settings.polling_sleep_interval_seconds
+        if not self._jitter:
+            return pause
+        if settings.polling_backoff_enabled:
+            grown = pause * settings.polling_backoff_multiplier ** min(idle - 1, 20)
+            pause = min(grown, settings.polling_sleep_max_interval_seconds)
+        return pause * (1 + random.uniform(-settings.polling_jitter_ratio, settings.polling_jitter_ratio))
+
+    def _wait(self, stop: threading.Event, seconds: float) -> None:
+        """Until something was committed, or the time is over."""
+        deadline = time.monotonic() + seconds
+        while not stop.is_set():
+            left = deadline - time.monotonic()
+            if left <= 0 or self._rt.storage.wait_for_work(min(left, SLICE_SECONDS)):
+                return
+
+
+def _until(stop: threading.Event, units: list[str]) -> Iterator[str]:
+    for unit in units:
+        if stop.is_set():
+            return
+        yield unit
