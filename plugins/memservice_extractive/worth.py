@@ -93,16 +93,17 @@ def judge(sentence: str, language: str) -> Judgement:
 
 
 def informative(text: str, language: str, *, subject_needed: bool = True) -> bool:
-    """Two content words, or one that is said of the speaker, or beside a number or a name."""
+    """Two content words in three and more words, or one that is said of the speaker, or beside a name."""
     units = content_units(text, language)
     if language in UNSPACED:
         first = language == "ja" or bool(_ME[language].search(text)) or not subject_needed
         return units >= (2 if first else 3)
+    said = words(text)
+    mine = not FIRST_PERSON.get(language, FIRST_PERSON["en"]).isdisjoint(said)
+    if units == 0 or (len(said) < 3 and subject_needed and not mine and language in STOP):
+        return False
     if units >= 2:
         return True
-    if units == 0:
-        return False
-    mine = not FIRST_PERSON.get(language, FIRST_PERSON["en"]).isdisjoint(words(text))
     named = language != "de" and bool(_NAME_WITHIN.search(text))
     return mine or named or not subject_needed or language not in STOP
 

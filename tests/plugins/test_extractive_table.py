@@ -39,7 +39,7 @@ ENGLISH: list[tuple[str, list[str]]] = [
     ("- I run marathons\n- I am 34 years old\n1. My dog is called Rex", ["I run marathons", "I am 34 years old", "My dog is called Rex"]),
     ("When I was six I lived in Ghana.", ["When I was six I lived in Ghana."]),
     ("can you help me with my taxes", []),
-    ("ok cool", []),
+    ("ok cool. Opera tickets.", []),
     ("I'd like you to summarise this text.", []),
     ("I hope you are well. Have a great day!", []),
     ("Sorry for the late reply, I was in hospital with my son.", ["Sorry for the late reply, I was in hospital with my son."]),
