@@ -23,7 +23,8 @@ SAME = 0.9
 """The share of a sentence's shingles that is found again in an echo."""
 CANDIDATES = 8
 """Conclusions that a sentence is compared with."""
-MAX_TERMS = 32
+MAX_TERMS = 6
+"""Terms that candidates are looked up by. An echo has nearly all of a sentence's terms, so a few that tell much are enough."""
 
 
 class EchoGuard:
@@ -72,7 +73,8 @@ class EchoGuard:
         return self._repeats_conclusion(text, key)
 
     def _repeats_conclusion(self, text: str, said: int) -> bool:
-        terms = tuple(dict.fromkeys(analyse(text)))[:MAX_TERMS]
+        # Long words and numbers are rare as a rule, and rare terms have few rows to look at.
+        terms = tuple(sorted(set(analyse(text)), key=lambda term: (not term.isdecimal(), -len(term), term))[:MAX_TERMS])
         narrowed = Where(observed=self._others)
         matches = self._rt.storage.text.search(self._view, CONCLUSION, self._session.workspace_key, terms, CANDIDATES * 8, narrowed)
         best = ranking.ranked(ranking.bm25(matches), CANDIDATES)

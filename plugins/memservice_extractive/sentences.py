@@ -22,6 +22,8 @@ _SEGMENTED = frozenset({"en", "de", "fr", "es", "ru", "el", "ar", "hi"})
 _OPAQUE = re.compile(r"https?://\S+|www\.\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|`[^`]+`")
 _FULL_STOPS = re.compile(r"(?:[。！？!?｡…]+|\.(?=\s|$))[」』”’）)\"']*\s*")
 _PLAIN = re.compile(r"(?<=[.!?…])\s+|(?<=[.!?…][\"'”’)])\s+")
+_INNER_MARK = re.compile(r"[^\w\s,'’\"“”;:()/&+%$€£-](?=.*\w)", re.DOTALL)
+"""A sign with words after it at which a segmenter might see a boundary."""
 _CLAUSE = re.compile(r"[;:,]\s|[；：，、。]|\s[–—-]\s")
 _SPACE = re.compile(r"\s")
 _SURE_END = re.compile(r"(?<=\w{4})[.!?…]+[\"'”’)]*\s+|[。！？]+[」』”’）]*")  # not after "Dr."
@@ -52,6 +54,8 @@ def split(text: str, language: str) -> list[str]:
 
 
 def _segment(text: str, language: str) -> list[str]:
+    if "\n" not in text.strip() and not _INNER_MARK.search(text):
+        return [text]  # most messages are one sentence, and the segmenter costs a millisecond
     masked = _OPAQUE.sub(lambda m: "x" * len(m.group().rstrip(".,;:!?")) + m.group()[len(m.group().rstrip(".,;:!?")) :], text)
     # A segmenter keeps the text that it works on, so threads do not share one.
     parts: list[str] = _segmenter_class()(language=language if language in _SEGMENTED else "en", clean=False).segment(masked)
