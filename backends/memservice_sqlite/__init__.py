@@ -1,1 +1,29 @@
-"""A part of memservice."""
+"""The storage in a SQLite file: the default. Any number of processes may share it; full text and vectors live in the same file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from memservice.hookspecs import hookimpl
+from memservice.spi.capabilities import Capability
+from memservice.spi.providers import Context, Settings, StorageProvider
+
+if TYPE_CHECKING:
+    from memservice.spi.storage import Storage
+
+
+def _open(settings: Settings, context: Context) -> Storage:
+    from memservice_sqlite.storage import open_storage
+
+    return open_storage(settings)
+
+
+@hookimpl
+def memservice_storages() -> Iterable[StorageProvider]:
+    """`DB_CONNECTION_URI=sqlite:///file.db`, relative to the working directory; `sqlite:////…` is absolute."""
+    from memservice_sqlite.settings import SqliteSettings
+
+    yield StorageProvider(
+        name="sqlite", schemes=("sqlite",), open=_open, settings=SqliteSettings, capabilities=frozenset({Capability.SHARED})
+    )

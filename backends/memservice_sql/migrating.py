@@ -1,0 +1,29 @@
+"""Run the migrations. Imported only where there is something to migrate: Alembic is slow to import."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sqlalchemy as sa
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.script import ScriptDirectory
+
+from memservice_sql.dialect import SqlDialect
+from memservice_sql.tables import metadata
+
+
+def scripts() -> ScriptDirectory:
+    """The history."""
+    return ScriptDirectory(Path(__file__).parent / "migrations")
+
+
+def upgrade(connection: sa.Connection, dialect: SqlDialect) -> None:
+    """Bring the schema to the newest revision, in the connection's transaction."""
+    history = scripts()
+    config = Config()
+    # For what only one database has: the migrations themselves name none.
+    config.attributes["create_indexes"] = dialect.create_indexes
+    with EnvironmentContext(config, history, fn=lambda revision, context: history._upgrade_revs("head", revision)) as environment:
+        environment.configure(connection=connection, target_metadata=metadata)
+        environment.run_migrations()

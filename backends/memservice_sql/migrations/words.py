@@ -1,0 +1,61 @@
+"""Columns, tables and indexes as the revisions write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+from memservice_sql.types import JSON, KEY, UtcDateTime
+
+
+def create(table: str, *columns: sa.Column[Any]) -> None:
+    for column in columns:
+        for foreign in column.foreign_keys:
+            foreign.name = f"fk_{table}_{column.name}"
+    op.create_table(table, sa.Column("key", KEY, primary_key=True, autoincrement=True), *columns, sqlite_autoincrement=True)
+
+
+def unique(table: str, *fields: str, but: str | None = None) -> None:
+    """No two rows agree on the fields; rows in the state `but` do not count."""
+    condition = None if but is None else sa.text(f"state NOT IN ('{but}')")
+    name = f"uq_{table}_{'_'.join(fields)}"
+    op.create_index(name, table, [*fields], unique=True, sqlite_where=condition, postgresql_where=condition)
+
+
+def index(table: str, *fields: str, only: str | None = None) -> None:
+    """With `only`, of the rows in that state."""
+    condition = None if only is None else sa.text(f"state = '{only}'")
+    name = f"ix_{table}_{'' if only is None else only + '_'}{'_'.join(fields)}"
+    op.create_index(name, table, [*fields], sqlite_where=condition, postgresql_where=condition)
+
+
+def text(name: str, *, null: bool = False) -> sa.Column[Any]:
+    return sa.Column(name, sa.Text, nullable=null)
+
+
+def integer(name: str, *, null: bool = False) -> sa.Column[Any]:
+    return sa.Column(name, sa.BigInteger, nullable=null)
+
+
+def boolean(name: str, *, null: bool = False) -> sa.Column[Any]:
+    return sa.Column(name, sa.Boolean, nullable=null)
+
+
+def json(name: str, *, null: bool = False) -> sa.Column[Any]:
+    return sa.Column(name, JSON, nullable=null)
+
+
+def time(name: str, *, null: bool = False) -> sa.Column[Any]:
+    return sa.Column(name, UtcDateTime, nullable=null)
+
+
+def ref(name: str, table: str, *, null: bool = False) -> sa.Column[Any]:
+    """A reference that its row does not outlive."""
+    return sa.Column(name, KEY, sa.ForeignKey(f"{table}.key", deferrable=True, initially="DEFERRED"), nullable=null)
+
+
+def loose(name: str, *, null: bool = False) -> sa.Column[Any]:
+    """A reference to a row that may be erased first."""
+    return sa.Column(name, KEY, nullable=null)

@@ -1,0 +1,240 @@
+"""The storage primitives in SQL, over any table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, cast
+
+import sqlalchemy as sa
+
+from memservice.domain.filters.ast import TRUE, Node
+from memservice.spi.rows import BY_KEY, Order, ReadOnly, UniqueViolation
+from memservice_sql.conditions import Filterable, Shape, condition, shape
+from memservice_sql.dialect import SqlDialect
+from memservice_sql.mapping import Mapping
+from memservice_sql.statements import Cursor, Slots, Statements, Writer
+from memservice_sql.tables import BY_RECORD, LIST_TABLES, ListTable
+from memservice_sql.types import UtcDateTime
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is known of one record type on this database."""
+
+    mapping: Mapping[Any]
+    filterable: Filterable
+    lists: tuple[ListTable, ...]
+
+    @property
+    def table(self) -> sa.Table:
+        return self.mapping.table
+
+
+class Store:
+    """What all transactions of a storage share. Safe for threads, and across a fork."""
+
+    def __init__(self, dialect: SqlDialect, sqlalchemy_dialect: sa.Dialect) -> None:
+        self.dialect = dialect
+        self.statements = Statements(sqlalchemy_dialect)
+        self.kept: dict[type[Any], Kept] = {
+            record: Kept(Mapping(record, table, sqlalchemy_dialect), Filterable.of(table, dialect), LIST_TABLES.get(table.name, ()))
+            for record, table in BY_RECORD.items()
+        }
+        self.read_time: Callable[[Any], Any] = UtcDateTime().result_processor(sqlalchemy_dialect, None) or _same
+        """A time as the driver gives it, to a datetime (null to None)."""
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+class SqlRows:
+    """`memservice.spi.rows.Rows` in one transaction."""
+
+    def __init__(self, store: Store, connection: sa.Connection, *, read_only: bool) -> None:
+        self.store = store
+        self.connection = connection
+        """The transaction's own; for indexes that live in the same database."""
+        self._cursor = cast(Cursor, connection.connection.cursor())
+        self._read_only = read_only
+
+    def get(self, record: type[R], where: Node, *, lock: bool = False) -> R | None:
+        values: list[Any] = []
+        kept = self.store.kept[record]
+        shaped = shape(kept.filterable, where, values)
+
+        def write(slots: Slots) -> sa.Executable:
+            found = sa.select(*kept.mapping.columns).where(condition(kept.filterable, shaped, slots)).order_by(kept.table.c.key).limit(1)
+            return found.with_for_update() if lock else found
+
+        row = self.run(("get", record, shaped, lock), write, values).fetchone()
+        return cast("R | None", kept.mapping.one(row))
+
+    def page(
+        self, record: type[R], where: Node = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
+    ) -> list[R]:
+        values: list[Any] = []
+        kept = self.store.kept[record]
+        shaped = shape(kept.filterable, where, values)
+        values += window_values(limit, offset)
+
+        def write(slots: Slots) -> sa.Executable:
+            found = sa.select(*kept.mapping.columns).where(condition(kept.filterable, shaped, slots))
+            return window(found.order_by(*ordering(kept.table, order)), slots, limit, offset)
+
+        rows = self.run(("page", record, shaped, tuple(order), limit is None, offset > 0), write, values).fetchall()
+        return kept.mapping.records(rows)
+
+    def count(self, record: type[Any], where: Node = TRUE) -> int:
+        values: list[Any] = []
+        kept = self.store.kept[record]
+        shaped = shape(kept.filterable, where, values)
+
+        def write(slots: Slots) -> sa.Executable:
+            return sa.select(sa.func.count()).select_from(kept.table).where(condition(kept.filterable, shaped, slots))
+
+        return int(self.run(("count", record, shaped), write, values).fetchone()[0])
+
+    def put(self, rows: Sequence[R]) -> list[R]:
+        self._writable()
+        if not rows:
+            return []
+        kept = self.store.kept[type(rows[0])]
+        new = [place for place, row in enumerate(rows) if row.key == 0]  # type: ignore[attr-defined]
+        old = [place for place, row in enumerate(rows) if row.key != 0]  # type: ignore[attr-defined]
+        stored = list(rows)
+        given = kept.mapping.rows(rows)
+        with self._changing(several=len(rows) > 1 or bool(kept.lists)):
+            if new:
+                columns = [column.name for column in kept.mapping.columns[1:]]
+                keys = self.store.dialect.insert(self._cursor, kept.table, columns, [given[place][1:] for place in new])
+                for place, key in zip(new, keys, strict=True):
+                    stored[place] = replace(rows[place], key=key)  # type: ignore[type-var]
+            for place in old:
+                self._replace(kept, given[place])
+            self._list(kept, stored, [rows[place] for place in old])
+        return stored
+
+    def change(self, record: type[Any], where: Node, **values: Any) -> int:
+        kept = self.store.kept[record]
+        if any(listed.field in values for listed in kept.lists):
+            return len(self.put([replace(row, **values) for row in self.page(record, where)]))
+        return self._update("change", record, where, values)
+
+    def increase(self, record: type[Any], where: Node, **amounts: int) -> int:
+        return self._update("increase", record, where, amounts)
+
+    def delete(self, record: type[Any], where: Node) -> int:
+        values: list[Any] = []
+        kept = self.store.kept[record]
+        shaped = shape(kept.filterable, where, values)
+        with self._changing():
+            return self.run(
+                ("delete", record, shaped), lambda slots: sa.delete(kept.table).where(condition(kept.filterable, shaped, slots)), values
+            ).rowcount
+
+    def run(self, known_as: tuple[Any, ...], write: Writer, values: Sequence[Any]) -> Cursor:
+        """Run the statement that `write` writes, compiled when `known_as` is met for the first time. One result at a time."""
+        return self.store.statements.get(known_as, write).run(self._cursor, values)
+
+    def shape(self, record: type[Any], node: Node, values: list[Any]) -> Shape:
+        """First pass of a condition on `record`, for a statement of one's own."""
+        return shape(self.store.kept[record].filterable, node, values)
+
+    def condition(self, record: type[Any], shaped: Shape, slots: Slots) -> sa.ColumnElement[bool]:
+        """Second pass."""
+        return condition(self.store.kept[record].filterable, shaped, slots)
+
+    def mapping(self, record: type[R]) -> Mapping[R]:
+        return self.store.kept[record].mapping
+
+    def _update(self, how: str, record: type[Any], where: Node, fields: dict[str, Any]) -> int:
+        values: list[Any] = list(fields.values())
+        kept = self.store.kept[record]
+        names = tuple(fields)
+        shaped = shape(kept.filterable, where, values)
+
+        def write(slots: Slots) -> sa.Executable:
+            table = kept.table
+            given = {name: slots.take(table.c[name].type) for name in names}
+            added = {name: table.c[name] + slot for name, slot in given.items()} if how == "increase" else given
+            return sa.update(table).values(added).where(condition(kept.filterable, shaped, slots))
+
+        with self._changing():
+            return self.run((how, record, names, shaped), write, values).rowcount
+
+    def _replace(self, kept: Kept, given: Sequence[Any]) -> None:
+        """Overwrite the row of that key; `given` is converted already."""
+
+        def write(slots: Slots) -> sa.Executable:
+            fields = {column.name: slots.take(sa.types.NullType()) for column in kept.mapping.columns[1:]}
+            return sa.update(kept.table).values(fields).where(kept.table.c.key == slots.take(sa.types.NullType()))
+
+        if self.run(("replace", kept.mapping.record), write, (*given[1:], given[0])).rowcount != 1:
+            raise LookupError(f"{kept.table.name} has no row {given[0]} to replace")
+
+    def _list(self, kept: Kept, stored: Sequence[Any], replaced: Sequence[Any]) -> None:
+        """Bring the list tables in step with rows that were just stored, of which `replaced` were there before."""
+        for listed in kept.lists:
+            if replaced:
+                keys = self.store.dialect.list_value([row.key for row in replaced])
+                self.run(
+                    ("unlist", listed.table.name),
+                    lambda slots, listed=listed: sa.delete(listed.table).where(self.store.dialect.one_of(listed.parent, slots)),  # type: ignore[misc]
+                    [keys],
+                )
+            for row in stored:
+                for item in dict.fromkeys(getattr(row, listed.field) or ()):
+                    self.run(
+                        ("list", listed.table.name),
+                        lambda slots, listed=listed: sa.insert(listed.table).values(  # type: ignore[misc]
+                            {listed.parent.name: slots.take(listed.parent.type), listed.item.name: slots.take(listed.item.type)}
+                        ),
+                        [row.key, item],
+                    )
+
+    def _writable(self) -> None:
+        if self._read_only:
+            raise ReadOnly("this view is for reading; use Storage.write")
+
+    @contextmanager
+    def _changing(self, *, several: bool = False) -> Iterator[None]:
+        """A change that is stored whole or, when it breaks a rule, not at all, and leaves the transaction usable."""
+        self._writable()
+        dialect = self.store.dialect
+        if several:
+            self._cursor.execute("SAVEPOINT change", ())
+        try:
+            yield
+        except (dialect.driver_error, LookupError) as error:
+            broken = dialect.broken_unique(error)
+            # After any other error of the driver the transaction is over, and there may be no savepoint to return to.
+            if several and (broken is not None or isinstance(error, LookupError)):
+                self._cursor.execute("ROLLBACK TO change", ())
+                self._cursor.execute("RELEASE change", ())
+            if broken is None:
+                raise
+            raise UniqueViolation(*broken) from error
+        if several:
+            self._cursor.execute("RELEASE change", ())
+
+
+def ordering(table: sa.Table, order: Sequence[Order]) -> list[sa.ColumnElement[Any]]:
+    """`order`, made total by the key."""
+    terms = [*order] if any(term.field == "key" for term in order) else [*order, Order("key")]
+    return [table.c[term.field].desc() if term.descending else table.c[term.field].asc() for term in terms]
+
+
+def window(found: sa.Select[Any], slots: Slots, limit: int | None, offset: int) -> sa.Select[Any]:
+    """LIMIT and OFFSET as slots; without a limit an offset is still obeyed."""
+    if limit is not None:
+        found = found.limit(slots.take(sa.Integer()))
+    return found.offset(slots.take(sa.Integer())) if offset else found
+
+
+def window_values(limit: int | None, offset: int) -> list[int]:
+    return [value for value in (limit, offset or None) if value is not None]

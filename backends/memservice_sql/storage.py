@@ -1,0 +1,112 @@
+"""The storage: connections, transactions and the schema, for any `SqlDialect`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+
+from memservice.domain.errors import SchemaVersionError, Unavailable
+from memservice.spi.base import BaseStorage
+from memservice.spi.storage import View
+from memservice_sql.dialect import SqlDialect
+from memservice_sql.rows import SqlRows, Store
+from memservice_sql.schema_version import HEAD, HISTORY, complaint, newer
+from memservice_sql.view import SqlView
+
+_VERSION: sa.Select[Any] = sa.select(sa.column("version_num")).select_from(sa.table("alembic_version"))
+
+
+class SqlStorage(BaseStorage):
+    """`memservice.spi.storage.Storage` in an SQL database. Connections are opened at first use, by each process for itself."""
+
+    poll_seconds = 0.05
+
+    def __init__(self, dialect: SqlDialect, sqlalchemy_dialect: sa.Dialect, place: str) -> None:
+        """`place` names the database in messages, without a password."""
+        super().__init__()
+        self._dialect = dialect
+        self._store = Store(dialect, sqlalchemy_dialect)
+        self._place = place
+        self._engines: dict[int, sa.Engine] = {}
+        self._closed = False
+
+    @property
+    def engine(self) -> sa.Engine:
+        """This process's. One that was inherited by a fork is neither used nor closed: its connections are the parent's."""
+        if self._closed:
+            raise Unavailable(f"the database {self._place} was closed")
+        here = os.getpid()
+        found = self._engines.get(here)
+        # No lock: one that another thread held when the process forked would never be released. At worst two engines are made, none opened.
+        return found if found is not None else self._engines.setdefault(here, self._dialect.engine())
+
+    @contextmanager
+    def transaction(self) -> Iterator[View]:
+        with self._translated(), self._dialect.turn(), self.engine.connect() as connection:
+            with self._dialect.transaction(connection, writing=True):
+                yield SqlView(SqlRows(self._store, connection, read_only=False))
+
+    @contextmanager
+    def snapshot(self) -> Iterator[View]:
+        with self._translated(), self.engine.connect() as connection:
+            with self._dialect.transaction(connection, writing=False):
+                yield SqlView(SqlRows(self._store, connection, read_only=True))
+
+    def changed_elsewhere(self) -> bool:
+        with self._translated():
+            return self._dialect.changed_elsewhere()
+
+    def check(self) -> None:
+        wrong = complaint(self.schema_version(), self._place)
+        if wrong is not None:
+            raise SchemaVersionError(wrong)
+
+    def schema_version(self) -> str | None:
+        with self._translated(), self.engine.connect() as connection:
+            return _version(connection)
+
+    def migrate(self) -> None:
+        if self.schema_version() == HEAD:
+            return
+        with self._translated(), self.engine.connect() as connection, self._dialect.migration(connection):
+            # Once more: another process may have migrated while this one waited.
+            found = _version(connection)
+            if found == HEAD:
+                return
+            if found is not None and found not in HISTORY:
+                raise SchemaVersionError(newer(found, self._place))
+            from memservice_sql.migrating import upgrade
+
+            upgrade(connection, self._dialect)
+
+    def close(self) -> None:
+        self._closed = True
+        engine = self._engines.pop(os.getpid(), None)
+        if engine is not None:
+            engine.dispose()
+        self._dialect.close()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Errors of the driver and of the connection pool as memservice's, with the original as cause."""
+        try:
+            yield
+        except sa.exc.TimeoutError as error:
+            raise Unavailable(f"all connections to {self._place} are in use") from error
+        except (self._dialect.driver_error, sa.exc.DBAPIError) as error:
+            found: Any = error.orig if isinstance(error, sa.exc.DBAPIError) else error
+            meaning = self._dialect.translate(found)
+            if meaning is None:
+                raise
+            raise meaning from found
+
+
+def _version(connection: sa.Connection) -> str | None:
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.execute(_VERSION).scalar()
+    return found

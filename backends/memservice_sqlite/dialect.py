@@ -1,0 +1,174 @@
+"""What is SQLite's own, behind the questions of `memservice_sql.dialect`."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.pool import NullPool, QueuePool
+
+from memservice.domain.errors import Conflict, SchemaVersionError, Unavailable
+from memservice.spi.base import TransientConflict
+from memservice_sql.dialect import JsonLeaf, SqlDialect
+from memservice_sql.statements import Cursor, Slots
+from memservice_sql.types import to_text
+from memservice_sqlite import json_text
+from memservice_sqlite.connections import Place, Turns, Watch
+from memservice_sqlite.functions import FOLD, MATCHES, piece, spelled
+
+MIGRATION_SECONDS = 120
+"""How long to wait for another process that migrates."""
+
+_UNIQUE = re.compile(r"UNIQUE constraint failed: (.*)")
+_UNAVAILABLE = {
+    sqlite3.SQLITE_BUSY: "stayed locked by another process",
+    sqlite3.SQLITE_LOCKED: "stayed locked",
+    sqlite3.SQLITE_PROTOCOL: "stayed locked by another process",
+    sqlite3.SQLITE_FULL: "cannot grow: the disk is full",
+    sqlite3.SQLITE_IOERR: "could not be read or written",
+    sqlite3.SQLITE_CANTOPEN: "could not be opened",
+    sqlite3.SQLITE_READONLY: "may not be written to",
+    sqlite3.SQLITE_PERM: "may not be used by this user",
+    sqlite3.SQLITE_AUTH: "may not be used by this user",
+    sqlite3.SQLITE_NOMEM: "could not be used for lack of memory",
+    sqlite3.SQLITE_CORRUPT: "is damaged",
+    sqlite3.SQLITE_NOTADB: "is not a SQLite database",
+}
+
+
+class SqliteDialect(SqlDialect):
+    driver_error = sqlite3.Error
+
+    def __init__(self, place: Place, *, pool_size: int = 10, max_overflow: int = 20, pooled: bool = True) -> None:
+        self._place = place
+        self._pool: dict[str, Any] = {"poolclass": NullPool}
+        if pooled:
+            # Connections are returned clean: `transaction` ends what it began. The last one returned has the warmest cache.
+            self._pool = {
+                "poolclass": QueuePool,
+                "pool_size": pool_size,
+                "max_overflow": max_overflow,
+                "pool_timeout": place.lock_seconds,
+                "pool_use_lifo": True,
+            }
+        self._turns = Turns(place.lock_seconds)
+        self._watch = Watch(place)
+        self._inserts: dict[str, str] = {}
+
+    def engine(self) -> sa.Engine:
+        return sa.create_engine(
+            "sqlite://",
+            creator=self._place.connect,
+            pool_reset_on_return=None,
+            json_serializer=json_text.write,
+            json_deserializer=json_text.read,
+            **self._pool,
+        )
+
+    def turn(self) -> AbstractContextManager[None]:
+        if self._turns.pid != os.getpid():
+            self._turns = Turns(self._place.lock_seconds)
+        return self._turns
+
+    @contextmanager
+    def transaction(self, connection: sa.Connection, *, writing: bool) -> Iterator[None]:
+        # IMMEDIATE: a transaction that turns from reading to writing would fail at once, without waiting for the lock.
+        driver = _driver(connection)
+        driver.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+        try:
+            yield
+            driver.execute("COMMIT")
+        finally:
+            if driver.in_transaction:
+                driver.execute("ROLLBACK")
+
+    @contextmanager
+    def migration(self, connection: sa.Connection) -> Iterator[None]:
+        driver = _driver(connection)
+        driver.execute(f"PRAGMA busy_timeout={MIGRATION_SECONDS * 1_000}")
+        try:
+            with self.transaction(connection, writing=True):
+                yield
+        finally:
+            driver.execute(f"PRAGMA busy_timeout={int(self._place.lock_seconds * 1_000)}")
+
+    def translate(self, error: Exception) -> Exception | None:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code is None:
+            return None
+        if code == sqlite3.SQLITE_BUSY_SNAPSHOT:
+            return TransientConflict(str(error))
+        if code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+            return Conflict("something that this refers to was deleted meanwhile")
+        if str(error).startswith(("no such table", "no such column")):
+            return SchemaVersionError(f"The database {self._place.path} lacks tables ({error}). Create them with: memservice db upgrade")
+        meaning = _UNAVAILABLE.get(code & 0xFF)
+        return None if meaning is None else Unavailable(f"the database {self._place.path} {meaning} ({error})")
+
+    def broken_unique(self, error: Exception) -> tuple[str, tuple[str, ...]] | None:
+        found = _UNIQUE.fullmatch(str(error)) if isinstance(error, sqlite3.IntegrityError) else None
+        if found is None:
+            return None
+        columns = [column.split(".") for column in found[1].split(", ")]
+        return columns[0][0], tuple(name for _, name in columns)
+
+    def insert(self, cursor: Cursor, table: sa.Table, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[int]:
+        sql = self._inserts.get(table.name)
+        if sql is None:
+            from sqlalchemy.dialects import sqlite
+
+            sql = self._inserts[table.name] = str(sa.insert(table).compile(dialect=sqlite.dialect(), column_keys=list(columns)))
+        keys: list[int] = []
+        for row in rows:
+            cursor.execute(sql, row)
+            keys.append(cursor.lastrowid)
+        return keys
+
+    def list_value(self, values: Sequence[Any]) -> str:
+        return json_text.encode([to_text(value) if isinstance(value, datetime) else value for value in values])
+
+    def one_of(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
+        each = sa.func.json_each(slots.take(sa.Text())).table_valued("value")
+        return column.in_(sa.select(each.c.value))
+
+    def number_rows(self, slots: Slots, names: Sequence[str]) -> sa.FromClause:
+        each = sa.func.json_each(slots.take(sa.Text())).table_valued("value")
+        return sa.select(*[sa.func.json_extract(each.c.value, f"$[{n}]").label(name) for n, name in enumerate(names)]).subquery()
+
+    def substring(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
+        return sa.func.instr(getattr(sa.func, FOLD)(column), slots.take(sa.Text())) > 0
+
+    def json_values(self, leaf: JsonLeaf) -> tuple[Hashable, Sequence[Any]]:
+        looked_for = piece(leaf)
+        return ("plain", [spelled(leaf)]) if looked_for is None else ("with piece", [looked_for, spelled(leaf)])
+
+    def json_condition(self, column: sa.ColumnElement[Any], shape: Hashable, slots: Slots) -> sa.ColumnElement[bool]:
+        text = sa.type_coerce(column, sa.Text())
+        holds = [sa.func.instr(text, slots.take(sa.Text())) > 0] if shape == "with piece" else []
+        return sa.and_(*holds, getattr(sa.func, MATCHES)(text, slots.take(sa.Text())) == 1)
+
+    def create_indexes(self, connection: sa.Connection) -> None:
+        from memservice_sqlite import search_schema
+
+        search_schema.create(connection)
+
+    def changed_elsewhere(self) -> bool:
+        if self._watch.pid != os.getpid():
+            self._watch = Watch(self._place)
+        return self._watch.changed()
+
+    def close(self) -> None:
+        if self._watch.pid == os.getpid():
+            self._watch.close()
+
+
+def _driver(connection: sa.Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver

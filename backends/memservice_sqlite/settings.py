@@ -1,0 +1,16 @@
+"""Settings of the SQLite storage. Apart from the rest, so that offering it imports no SQLAlchemy."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields, validate
+
+
+class SqliteSettings(Schema):
+    """Of the `DB_` section, what concerns a file."""
+
+    uri = fields.String(required=True)
+    pool_class = fields.String(load_default="default", validate=validate.OneOf(("default", "null")))
+    pool_size = fields.Integer(load_default=10, validate=validate.Range(min=1))
+    max_overflow = fields.Integer(load_default=20, validate=validate.Range(min=0))
+    pool_timeout = fields.Float(load_default=5.0, validate=validate.Range(min=0))
+    synchronous = fields.String(load_default="full", validate=validate.OneOf(("full", "normal")))

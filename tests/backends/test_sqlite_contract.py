@@ -1,0 +1,42 @@
+"""The storage contract, on SQLite files."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memservice.spi.storage import Storage
+from memservice.testing.storage import StorageContract
+from memservice_sqlite.settings import SqliteSettings
+from memservice_sqlite.storage import open_storage as open_sqlite
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty store, migrated once: copying a file is faster than migrating for each test."""
+    path = tmp_path_factory.mktemp("template") / "memory.db"
+    migrated = opened(path)
+    migrated.migrate()
+    migrated.close()
+    return path
+
+
+def opened(path: Path) -> Storage:
+    return open_sqlite(SqliteSettings().load({"uri": f"sqlite:///{path}", "pool_timeout": 30, "synchronous": "normal"}))
+
+
+class TestSqlite(StorageContract):
+    @pytest.fixture
+    def open_storage(self, tmp_path: Path, template: Path) -> Callable[[], Storage]:
+        path = tmp_path / "memory.db"
+        shutil.copy(template, path)
+
+        def again() -> Storage:
+            storage = opened(path)
+            storage.migrate()
+            return storage
+
+        return again
