@@ -23,7 +23,7 @@ SAME = 0.9
 """The share of a sentence's shingles that is found again in an echo."""
 CANDIDATES = 8
 """Conclusions that a sentence is compared with."""
-MAX_TERMS = 6
+MAX_TERMS = 4
 """Terms that candidates are looked up by. An echo has nearly all of a sentence's terms, so a few that tell much are enough."""
 
 
