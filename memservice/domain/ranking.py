@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -61,6 +62,86 @@ def spread(scores: Mapping[int, float], positions: Mapping[int, tuple[int, int]]
             if neighbour is not None:
                 total[neighbour] = total.get(neighbour, 0.0) + gift
     return total
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a message stands, and how long it is in any unit that is alike for all of them (tokens will do)."""
+
+    session: int
+    seq: int
+    size: int
+
+
+_SESSION = 1 << 32
+"""Apart by more than any session is long."""
+
+NO_HEADS: Mapping[int, Collection[str]] = {}
+
+
+def lend(
+    matches: TextMatches,
+    places: Mapping[int, Placed],
+    heads: Mapping[int, Collection[str]] = NO_HEADS,
+    reach: int = REACH,
+    share: float = SHARE,
+    k1: float = K1,
+    b: float = B,
+) -> Scores:
+    """BM25 in which each hit lends `share` of its term counts to the messages up to `reach` places before and after it.
+
+    This is what a stored field of the neighbours' text would score, without storing one: counts are shared before repetitions
+    saturate, and a text is as long as itself and its neighbours together. `places` holds the hits and the messages around them; one
+    that is missing has the mean length, and gains nothing. `heads` are the terms of a hit that only say who spoke and when: they
+    count for the hit itself, once each, and are not lent.
+    """
+    import numpy as np
+
+    if not matches.hits:
+        return {}
+    mean = matches.mean_length if matches.mean_length > 0 else 1.0
+    terms = sorted({term for hit in matches.hits for term in hit.terms})
+    column = {term: number for number, term in enumerate(terms)}
+    # Rows: every message with a place, ordered by (session, seq) and found by one number each; then hits without a place.
+    codes = {key: place.session * _SESSION + place.seq for key, place in places.items()}
+    keys = sorted(codes, key=codes.__getitem__)
+    at = np.array([codes[key] for key in keys], dtype=np.int64)
+    row = {key: number for number, key in enumerate(keys)}
+    for hit in matches.hits:
+        if hit.key not in row:
+            row[hit.key] = len(keys)
+            keys.append(hit.key)
+    counts = np.zeros((len(keys), len(terms)))
+    said = np.zeros_like(counts)
+    lengths = np.full(len(keys), mean)
+    for hit in matches.hits:
+        here, head = row[hit.key], heads.get(hit.key, ())
+        for term, tf in hit.terms.items():
+            counts[here, column[term]] = tf
+            said[here, column[term]] = tf - (term in head)
+    placed = len(at)
+    sizes = np.array([places[key].size for key in keys[:placed]], dtype=np.float64)
+    hit_rows = [row[hit.key] for hit in matches.hits]
+    known = [(length.length, sizes[here]) for here, length in zip(hit_rows, matches.hits, strict=True) if here < placed]
+    measured = float(sum(size for _, size in known))
+    lengths[:placed] = sizes * (sum(length for length, _ in known) / measured) if measured else mean
+    lengths[hit_rows] = [hit.length for hit in matches.hits]
+    around = lengths + 2 * reach * mean
+    for step in range(-reach, reach + 1):
+        if step and placed:
+            other = np.minimum(np.searchsorted(at, at + step), placed - 1)
+            found = np.flatnonzero(at[other] == at + step)
+            counts[found] += share * said[other[found]]
+            around[found] += lengths[other[found]] - mean
+    norm = k1 * (1 - b + b * around / ((2 * reach + 1) * mean))
+    unknown = idf(matches.documents, 1)
+    scored = np.zeros(len(keys))
+    for term in terms:
+        # Column by column, not as one matrix product: that may round equal rows differently, and ties have to stay ties.
+        weight = (idf(matches.documents, matches.frequencies[term]) if term in matches.frequencies else unknown) * (k1 + 1)
+        tf = counts[:, column[term]]
+        scored += weight * (tf / (tf + norm))
+    return {keys[here]: float(scored[here]) for here in np.flatnonzero(counts.any(axis=1))}
 
 
 def normalise(scores: Mapping[int, float]) -> Scores:

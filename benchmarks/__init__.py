@@ -1,0 +1,1 @@
+"""Yardsticks: invented and public conversations with known evidence, and how well search finds it."""

@@ -1,0 +1,203 @@
+"""A seeded generator of conversations with known evidence, of any size.
+
+It is made to be hard for a search by words: most answers share no word with the question, the turns around them do, other people
+say much the same about themselves, and idle remarks hold the question's words without a fact. It is a yardstick for regressions and
+for comparing backends; no constant of the product is tuned on it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from benchmarks.corpus import Conversation, Question, Turn
+from benchmarks.scenes import CONTRADICTIONS, ECHOES, ENGLISH, MENTIONS, REACTIONS, SMALL_TALK, UPDATES, Scene
+from benchmarks.scenes_abroad import ABROAD
+from memservice.domain.words import MONTHS
+
+NAMES = (
+    *("Mirela", "Tobias", "Anouk", "Desmond", "Ilka", "Ruben", "Saoirse", "Pavel"),
+    *("Greta", "Idris", "Noemi", "Anselm", "Tamsin", "Yusuf", "Leonie", "Casper"),
+)
+
+Block = list[tuple[str, str, int | None]]
+"""Lines of one exchange: speaker, text, and the number of the fact that the line states, if any."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A question whose evidence is still known by the numbers of facts."""
+
+    text: str
+    facts: list[int]
+    category: str
+
+
+@dataclass(slots=True)
+class _Maker:
+    """Collects exchanges and questions of one conversation."""
+
+    rng: random.Random
+    speakers: Sequence[str]
+    mentions: Sequence[str]
+    facts: int = 0
+    early: list[Block] = field(default_factory=list)
+    """Exchanges that must come before the `late` ones."""
+    anywhere: list[Block] = field(default_factory=list)
+    late: list[Block] = field(default_factory=list)
+    pending: list[_Pending] = field(default_factory=list)
+
+    def fact(self) -> int:
+        self.facts += 1
+        return self.facts
+
+    def other(self, speaker: str) -> str:
+        return self.rng.choice([name for name in self.speakers if name != speaker])
+
+    def told(self, owner: str, ask: str, answer: str) -> tuple[Block, int]:
+        """An exchange in which `owner` states one fact."""
+        partner, number = self.other(owner), self.fact()
+        block: Block = [(partner, ask if self.rng.random() < 0.6 else f"{owner}, {ask[0].lower()}{ask[1:]}", None), (owner, answer, number)]
+        return block, number
+
+    def scene(self, scene: Scene, owner: str, value: str, english: bool) -> int:
+        """One scene of `owner`'s; returns the number of its fact."""
+        rng = self.rng
+        answer = rng.choice(scene.answers).format(v=value)
+        if rng.random() < 0.6:
+            answer = (rng.choice(ECHOES).format(l=scene.label) if english else f"{scene.label}? ") + answer
+        block, number = self.told(owner, rng.choice(scene.asks), answer)
+        partner = block[0][0]
+        if english and rng.random() < 0.7:
+            block.append((partner, rng.choice(REACTIONS).format(p=owner), None))
+        if scene.short and rng.random() < 0.6:
+            follow, replies, question = scene.short
+            detail = self.fact()
+            block += [(partner, follow, None), (owner, rng.choice(replies), detail)]
+            self.pending.append(_Pending(question.format(n=owner), [detail], "short-answer"))
+        self.anywhere.append(block)
+        return number
+
+    def mention(self, label: str) -> None:
+        speaker = self.rng.choice(self.speakers)
+        partner = self.other(speaker)
+        self.anywhere.append([(speaker, self.rng.choice(self.mentions).format(l=label, p=partner), None)])
+
+
+def _scenes(maker: _Maker, scenes: Sequence[Scene], english: bool) -> list[tuple[Scene, str, int]]:
+    """Give every scene to one speaker, often to a second one with another value, and ask about both."""
+    rng = maker.rng
+    told: list[tuple[Scene, str, int]] = []
+    for scene in scenes:
+        owners = rng.sample(list(maker.speakers), k=2 if rng.random() < 0.6 else 1)
+        for owner, value in zip(owners, rng.sample(scene.values, k=len(owners)), strict=True):
+            number = maker.scene(scene, owner, value, english)
+            told.append((scene, owner, number))
+            kinds = [("near", scene.near)] * 3 + [("own", scene.own)] + [("far", scene.far)]
+            kind, texts = rng.choice([pair for pair in kinds if pair[1]])
+            category = kind if english else "abroad"
+            maker.pending.append(_Pending(rng.choice(texts).format(n=owner), [number], category))
+        for _ in range(rng.randint(0, 3)):
+            maker.mention(scene.label)
+        if english and len(owners) == 1 and rng.random() < 0.4:
+            maker.pending.append(_Pending(f"Who told of the {scene.label}, and what was it?", [told[-1][2]], "unnamed"))
+    return told
+
+
+def _changes(maker: _Maker) -> None:
+    """Facts that are replaced later, and statements that cannot both be true."""
+    rng = maker.rng
+    for _, ask, first, later, values, question in rng.sample(UPDATES, k=3):
+        owner = rng.choice(maker.speakers)
+        old, new = rng.sample(values.split("|"), k=2)
+        before, _ = maker.told(owner, ask, first.format(v=old))
+        after, number = maker.told(owner, ask, later.format(v=new))
+        maker.early.append(before)
+        maker.late.append(after)
+        maker.pending.append(_Pending(question.format(n=owner), [number], "update"))
+    for _, ask, yes, no, question in rng.sample(CONTRADICTIONS, k=2):
+        owner = rng.choice(maker.speakers)
+        before, one = maker.told(owner, ask, yes)
+        after, two = maker.told(owner, ask, no)
+        maker.early.append(before)
+        maker.late.append(after)
+        maker.pending.append(_Pending(question.format(n=owner), [one, two], "contradiction"))
+
+
+def _multi_hop(maker: _Maker, told: Sequence[tuple[Scene, str, int]]) -> None:
+    """Questions over two scenes of one speaker."""
+    for owner in maker.speakers:
+        own = [(scene, number) for scene, who, number in told if who == owner]
+        maker.rng.shuffle(own)
+        for (scene, number), (other, another) in list(zip(own[::2], own[1::2], strict=False))[:3]:
+            text = f"What do {owner}'s {scene.label} and {owner}'s {other.label} have in common?"
+            maker.pending.append(_Pending(text, [number, another], "multi-hop"))
+
+
+def _lay_out(maker: _Maker, talk: Sequence[tuple[str, str]], idle: int, began: datetime) -> tuple[list[Turn], dict[int, Turn]]:
+    """Exchanges in order, between small talk, in sessions of 14 to 24 turns, days apart. Returns turns and where each fact is."""
+    rng = maker.rng
+    middle = len(maker.anywhere) // 2
+    rng.shuffle(maker.anywhere)
+    halves = [maker.early + maker.anywhere[:middle], maker.late + maker.anywhere[middle:]]
+    blocks: list[Block] = []
+    for half in halves:
+        rng.shuffle(half)
+        blocks += half
+    for _ in range(idle):
+        one = rng.choice(maker.speakers)
+        two = maker.other(one)
+        opener, reply = rng.choice(talk)
+        blocks.insert(rng.randrange(len(blocks) + 1), [(one, opener.format(p=two), None), (two, reply.format(p=one), None)])
+    turns: list[Turn] = []
+    places: dict[int, Turn] = {}
+    session, seq, room, at = 0, 0, 0, began
+    for block in blocks:
+        if seq >= room:
+            session, seq, room = session + 1, 0, rng.randint(14, 24)
+            at = (at + timedelta(days=rng.randint(2, 12))).replace(hour=rng.randint(8, 21), minute=rng.randrange(60))
+        for speaker, text, number in block:
+            seq += 1
+            turn = Turn(len(turns) + 1, session, seq, speaker, at + timedelta(seconds=40 * seq), text)
+            turns.append(turn)
+            if number is not None:
+                places[number] = turn
+    return turns, places
+
+
+def _dated(maker: _Maker, told: Sequence[tuple[Scene, str, int]], places: dict[int, Turn]) -> list[Question]:
+    """Questions that name the day: everything that the speaker stated on it is evidence."""
+    found: list[Question] = []
+    for _, owner, number in maker.rng.sample(list(told), k=min(6, len(told))):
+        day = places[number].at
+        evidence = frozenset(turn.key for turn in places.values() if turn.speaker == owner and turn.at.date() == day.date())
+        found.append(Question(f"What did {owner} have to tell on {day.day} {MONTHS[day.month - 1]} {day.year}?", evidence, "dated"))
+    return found
+
+
+def conversation(seed: int, number: int, language: str = "en", idle: int = 120) -> Conversation:
+    """One conversation; the same for the same arguments. `idle` is the number of exchanges without a fact."""
+    rng = random.Random(f"{seed}/{number}/{language}")
+    english = language == "en"
+    scenes, talk, mentions, names = (ENGLISH, SMALL_TALK, MENTIONS, NAMES) if english else ABROAD[language]
+    speakers = rng.sample(list(names), k=rng.choice((2, 2, 3, 4)) if english else 2)
+    maker = _Maker(rng, speakers, mentions)
+    told = _scenes(maker, scenes, english)
+    if english:
+        _changes(maker)
+        _multi_hop(maker, told)
+    turns, places = _lay_out(
+        maker, talk, idle if english else idle // 3, datetime(2023, rng.randint(1, 12), rng.randint(1, 28), tzinfo=UTC)
+    )
+    questions = [Question(p.text, frozenset(places[n].key for n in p.facts), p.category) for p in maker.pending]
+    if english:
+        questions += _dated(maker, told, places)
+    return Conversation(f"{language}-{number}", tuple(speakers), tuple(turns), tuple(questions), language)
+
+
+def conversations(seed: int = 1, count: int = 12, idle: int = 120) -> list[Conversation]:
+    """`count` conversations: every fourth one in German, Spanish, Japanese or Chinese by turns, the others in English."""
+    abroad = sorted(ABROAD)
+    return [conversation(seed, n, abroad[n // 4 % len(abroad)] if n % 4 == 3 else "en", idle) for n in range(count)]
