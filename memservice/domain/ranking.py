@@ -139,8 +139,8 @@ def lend(
     for term in terms:
         # Column by column, not as one matrix product: that may round equal rows differently, and ties have to stay ties.
         weight = (idf(matches.documents, matches.frequencies[term]) if term in matches.frequencies else unknown) * (k1 + 1)
-        tf = counts[:, column[term]]
-        scored += weight * (tf / (tf + norm))
+        held = counts[:, column[term]]
+        scored += weight * (held / (held + norm))
     return {keys[here]: float(scored[here]) for here in np.flatnonzero(counts.any(axis=1))}
 
 
