@@ -37,26 +37,14 @@ def serve(state: State, host: str | None, port: int | None, workers: int | None,
         workers=workers or server.workers,
         threads=threads or server.threads,
     )
-    runtime = Runtime(state.settings, state.plugins)
-    try:
-        if Capability.SHARED not in runtime.storage.capabilities:
-            raise ConfigurationError(
-                f"The storage {runtime.storage.name!r} lives inside one process, but `memservice serve` runs several. "
-                f"Set DB_CONNECTION_URI to a storage that can be shared, for instance {Settings().db.connection_uri}."
-            )
-        runtime.storage.migrate()
-        # Opened here too so that a reasoner that cannot start is told at once rather than by a worker that keeps dying.
-        lines = banner(runtime, with_worker)
-    finally:
-        runtime.close()
+    provider = state.plugins.storage(state.settings.db.connection_uri)
+    if Capability.SHARED not in provider.capabilities:
+        raise ConfigurationError(
+            f"The storage {provider.name!r} lives inside one process, but `memservice serve` runs several. "
+            f"Set DB_CONNECTION_URI to a storage that can be shared, for instance {Settings().db.connection_uri}."
+        )
     listener = listen(server.host, server.port)
     url = f"http://{server.host}:{listener.getsockname()[1]}"
-    for line in lines:
-        click.echo(line)
-    for line in warnings(state.settings, server.host):
-        click.echo(f"WARNING     {line}", err=True)
-    click.echo(f"listening   {url}   (API document: {url}/openapi.json)")
-    sys.stdout.flush()
     plan = Plan(
         workers=server.workers,
         threads=server.threads,
@@ -64,4 +52,23 @@ def serve(state: State, host: str | None, port: int | None, workers: int | None,
         with_worker=with_worker,
         environment=state.environment(),
     )
-    sys.exit(Supervisor(listener, plan).run())
+    supervisor = Supervisor(listener, plan)
+    supervisor.start()
+    try:
+        runtime = Runtime(state.settings, state.plugins)
+        try:
+            runtime.storage.migrate()
+            # The reasoner is opened here too, so that one that cannot start is told at once rather than by a worker that keeps dying.
+            lines = banner(runtime, with_worker)
+        finally:
+            runtime.close()
+    except BaseException:
+        supervisor.abort()
+        raise
+    for line in lines:
+        click.echo(line)
+    for line in warnings(state.settings, server.host):
+        click.echo(f"WARNING     {line}", err=True)
+    click.echo(f"listening   {url}   (API document: {url}/openapi.json)")
+    sys.stdout.flush()
+    sys.exit(supervisor.run())

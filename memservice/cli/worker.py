@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import threading
@@ -10,14 +9,11 @@ import threading
 import click
 
 from memservice.cli.options import State
-from memservice.domain.errors import ConfigurationError, SchemaVersionError, Unavailable
+from memservice.domain.errors import ConfigurationError
 from memservice.runtime import Runtime
 from memservice.serving.logs import set_up_logging
+from memservice.serving.schema import wait_for_schema
 from memservice.spi.capabilities import Capability
-
-log = logging.getLogger("memservice.worker")
-
-WAIT_SECONDS = 0.5
 
 
 @click.command()
@@ -37,25 +33,10 @@ def worker(state: State, embedded: bool) -> None:
     if Capability.SHARED not in runtime.storage.capabilities:
         raise ConfigurationError(f"The storage {runtime.storage.name!r} lives inside one process, so no worker can share it.")
     try:
-        if _wait_for_schema(runtime, stop):
+        if wait_for_schema(runtime, stop):
             Worker(runtime, jitter=not embedded).run(stop)
     finally:
         runtime.close()
-
-
-def _wait_for_schema(runtime: Runtime, stop: threading.Event) -> bool:
-    """A worker never migrates: it waits until the schema is this release's. False if it was told to stop before."""
-    told = ""
-    while not stop.is_set():
-        try:
-            runtime.storage.check()
-            return True
-        except (SchemaVersionError, Unavailable) as error:
-            if str(error) != told:
-                told = str(error)
-                log.warning("waiting for the store: %s", told)
-            stop.wait(WAIT_SECONDS)
-    return False
 
 
 def _stop_with_parent(stop: threading.Event) -> None:

@@ -1,5 +1,8 @@
 """gunicorn's configuration under `memservice serve`. What varies comes on its command line."""
 
+import gc
+from typing import Any
+
 worker_class = "gthread"
 preload_app = False
 """Each process opens its own connections: nothing but the listening socket may be shared across a fork."""
@@ -11,3 +14,12 @@ loglevel = "warning"
 control_socket_disable = True
 limit_request_line = 8190
 limit_request_field_size = 65535
+
+
+def on_starting(server: Any) -> None:
+    """Load code and tables that never change before forking, so that the processes share them in memory; open nothing."""
+    import memservice.app  # noqa: F401
+    from memservice.domain import tokens
+
+    tokens.count("")
+    gc.freeze()

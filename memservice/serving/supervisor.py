@@ -28,6 +28,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 STEADY_SECONDS = 60.0
 """A worker that lived this long is not dying again and again."""
 PR_SET_PDEATHSIG = 1
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Many processes and threads share the machine already; a pool of numeric threads in each only costs memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +60,30 @@ class Supervisor:
         self._listener = listener
         self._plan = plan
         self._stop = threading.Event()
+        self._server: subprocess.Popen[bytes] | None = None
         self._worker: subprocess.Popen[bytes] | None = None
         self._pause = FIRST_PAUSE
         self._started = 0.0
         self._due = 0.0
 
-    def run(self) -> int:
-        """Run until told to stop, or until the server dies; returns the exit status."""
+    def start(self) -> None:
+        """Start the server. Its processes load while the caller still looks after the schema, and wait for it."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._told_to_stop)
-        server = self._spawn(self._server_command(), pass_fds=(self._listener.fileno(),))
+        self._server = self._spawn(self._server_command(), pass_fds=(self._listener.fileno(),))
+
+    def abort(self) -> None:
+        """The start failed: end what was started."""
+        self._listener.close()
+        if self._server is not None:
+            self._end([self._server])
+
+    def run(self) -> int:
+        """Run until told to stop, or until the server dies; returns the exit status."""
+        if self._server is None:
+            self.start()
+        server = self._server
+        assert server is not None
         status = 0
         while not self._stop.is_set():
             if server.poll() is not None:
@@ -95,7 +111,7 @@ class Supervisor:
 
     def _spawn(self, command: Sequence[str], pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            command, env=dict(self._plan.environment), pass_fds=pass_fds, start_new_session=True, preexec_fn=_end_with_parent
+            command, env=_ONE_THREAD | dict(self._plan.environment), pass_fds=pass_fds, start_new_session=True, preexec_fn=_end_with_parent
         )
 
     def _tend_worker(self) -> None:
