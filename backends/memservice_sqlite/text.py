@@ -139,7 +139,7 @@ class SqliteTextIndex:
 
     def remove(self, view: View | None, kind: str, workspace: int, keys: Sequence[int]) -> None:
         connection, code = connection_of(view), kind_code(kind)
-        found = connection.exec_driver_sql(_INDEXED, (array({key * 4 + code for key in keys}),)).tuples()
+        found = connection.exec_driver_sql(_INDEXED, (array({key * 4 + code for key in keys}),)).all()
         _forget(connection, [row for row in found if row[1] == workspace])
 
     def drop(self, view: View | None, workspace: int, limit: int) -> int:
@@ -193,7 +193,7 @@ class SqliteTextIndex:
         if len(held) < k and len(common) > 1:
             # Of the common terms, first the rows that hold the rarest of them and another one.
             read({f"{common[0]} AND ({' OR '.join(common[1:])})": 1 << affordable}, self._budget)
-        if len(held) < k:
+        if common and len(held) < k:
             read(dict.fromkeys(common, 0), k)
         weights = {mask: _weight(sought, mask) for mask in set(held.values())}
         best = sorted([(weights[mask], id) for id, mask in held.items()], reverse=True)[: 4 * k if common else k]

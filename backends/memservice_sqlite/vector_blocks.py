@@ -62,9 +62,11 @@ class Partition:
     a column that the reader compares with its own view's tombstones.
     """
 
-    def __init__(self, dimension: int, capacity: int = 0) -> None:
+    def __init__(self, dimension: int, since: int, capacity: int = 0) -> None:
         self._facts: Integers = np.empty((capacity, 7), np.int64)
         self._matrix: Vector = np.empty((capacity, dimension), np.float32)
+        self.since = since
+        """A tombstone's key. Rows that died up to it may be missing here: views that do not see so far must not use it."""
         self.rows = 0
         self.dead = 0
         self.counted = 0
@@ -89,17 +91,19 @@ class Partition:
         self.rows = end
 
     def bury(self, keys: Integers, tombstones: Integers) -> None:
-        """Note deaths: sorted vector keys, and beside each its tombstone's key. Unknown ones are ignored."""
+        """Note deaths: sorted vector keys, and beside each its tombstone's key. Vectors may have come and gone unseen."""
         held = self._facts[: self.rows, KEY]
         at = np.searchsorted(held, keys)
         found = np.flatnonzero(held[np.minimum(at, self.rows - 1)] == keys) if self.rows else at[:0]
         self._facts[at[found], DIED] = tombstones[found]
         self.dead += len(found)
+        if len(found) < len(keys):
+            self.since = max(self.since, int(tombstones.max()))
 
-    def without_dead(self) -> Partition:
-        """A smaller copy. Readers of a view older than the deaths no longer see those rows in it."""
+    def without_dead(self, since: int) -> Partition:
+        """A smaller copy of what was alive at tombstone `since`, the newest that is known."""
         alive = self._facts[: self.rows, DIED] == ALIVE
-        copy = Partition(self._matrix.shape[1])
+        copy = Partition(self._matrix.shape[1], since)
         copy.append(Block(self._facts[: self.rows][alive], self._matrix[: self.rows][alive]))
         return copy
 

@@ -138,14 +138,14 @@ class VectorCache:
             result = Holdings(newest=held.newest, buried=held.buried)
             for pair in wanted_pairs(where, lambda: read_pairs(connection, space) if known is None else known):
                 partition = self._partitions.get((space.key, pair))
-                if partition is None:
+                if partition is None or partition.since > moment.buried:
                     result.missing.append(pair)
                 else:
                     self._partitions.move_to_end((space.key, pair))
                     result.blocks.append(partition.block())
                     result.pairs.add(pair)
             if current and result.missing:
-                self._load(connection, space, result)
+                self._load(connection, space, held, result)
             self._evict()
             return result
 
@@ -157,12 +157,12 @@ class VectorCache:
             self._held[space.key] = _Held(moment.newest, moment.buried)
             return self._held[space.key]
         if moment.buried > held.buried:
-            self._bury(connection, space, held.buried)
+            self._bury(connection, space, held.buried, moment.buried)
         if moment.newest > held.newest:
             for pair, block in read_blocks(connection, _NEW, (space.key, held.newest), space.dimension, self.levels):
                 partition = self._partitions.get((space.key, pair))
                 if partition is None and held.pairs is not None and pair not in held.pairs:
-                    partition = Partition(space.dimension)
+                    partition = Partition(space.dimension, moment.buried)
                 if partition is not None:
                     partition.append(block)
                     self._keep((space.key, pair), partition)
@@ -171,7 +171,7 @@ class VectorCache:
         held.newest, held.buried = moment.newest, moment.buried
         return held
 
-    def _bury(self, connection: Connection, space: Space, since: int) -> None:
+    def _bury(self, connection: Connection, space: Space, since: int, until: int) -> None:
         rows = connection.exec_driver_sql(_TOMBSTONES, (space.key, since)).all()
         for pair, deaths in groupby(rows, key=itemgetter(2, 3)):
             partition = self._partitions.get((space.key, pair))
@@ -179,16 +179,16 @@ class VectorCache:
                 keys, tombstones = np.array([death[:2] for death in deaths], np.int64).T
                 partition.bury(keys, tombstones)
                 if partition.dead * 2 > partition.rows:
-                    self._keep((space.key, pair), partition.without_dead())
+                    self._keep((space.key, pair), partition.without_dead(until))
 
-    def _load(self, connection: Connection, space: Space, result: Holdings) -> None:
+    def _load(self, connection: Connection, space: Space, held: _Held, result: Holdings) -> None:
         """Take missing pairs into memory, as many as fit; the others stay missing."""
         named = {"space": space.key, "pairs": json.dumps(result.missing)}
         sizes = connection.exec_driver_sql(_SIZES, named).scalars().all()
         left = self._max_bytes
         loaded: dict[Pair, Partition] = {}
         for pair, rows in zip(result.missing, sizes, strict=True):
-            partition = Partition(space.dimension, rows)
+            partition = Partition(space.dimension, held.buried, rows)
             if partition.nbytes <= left:
                 left -= partition.nbytes
                 loaded[pair] = partition

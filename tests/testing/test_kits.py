@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 HERE = Path(__file__).parent
-KITS = ("broken_storages", "broken_embedders", "broken_reasoners")
+KITS = ("broken_storages", "broken_embedders", "broken_reasoners", "broken_indexes")
 
 pytestmark = pytest.mark.xdist_group("kits")
 

@@ -1,0 +1,321 @@
+"""The contract of a text index.
+
+Subclass `TextIndexContract`, give it the fixture `open_index`, and run pytest: a callable without arguments that opens the index of this
+test and returns it as an `Engine`. Called again within a test it opens the same place once more. Every test begins empty.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pytest
+
+from memservice.spi.text import TextIndex, TextMatches, TextRow
+from memservice.spi.where import EVERYTHING, Where
+from memservice.testing.indexes import HOSTILE, MANY_TONGUES, NOON, SECOND, Engine, RolledBack, only
+
+OpenTextIndex = Callable[[], Engine[TextIndex]]
+
+OURS, THEIRS = 1, 12
+"""Keys of two workspaces; one begins as the other does."""
+
+
+def row(key: int, text: str, **about: Any) -> TextRow:
+    return TextRow(key=key, terms=text.split(" ") if text else [], **about)
+
+
+def keys(matches: TextMatches) -> set[int]:
+    found = [hit.key for hit in matches.hits]
+    assert len(found) == len(set(found)), "a row was found twice"
+    return set(found)
+
+
+class TextIndexContract:
+    """Everything that a text index has to do."""
+
+    @pytest.fixture
+    def open_index(self) -> OpenTextIndex:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def engine(self, open_index: OpenTextIndex) -> Engine[TextIndex]:
+        return open_index()
+
+    def add(self, engine: Engine[TextIndex], rows: Sequence[TextRow], workspace: int = OURS, kind: str = "message") -> None:
+        engine.write(lambda view: engine.index.add(view, kind, workspace, rows))
+
+    def remove(self, engine: Engine[TextIndex], gone: Sequence[int], workspace: int = OURS, kind: str = "message") -> None:
+        engine.write(lambda view: engine.index.remove(view, kind, workspace, gone))
+
+    def search(
+        self,
+        engine: Engine[TextIndex],
+        terms: str | Sequence[str],
+        where: Where = EVERYTHING,
+        k: int = 100,
+        workspace: int = OURS,
+        kind: str = "message",
+    ) -> TextMatches:
+        wanted = terms.split(" ") if isinstance(terms, str) else terms
+        return engine.read(lambda view: engine.index.search(view, kind, workspace, wanted, k, where))
+
+    # Matching and counting
+
+    def test_an_empty_index_answers(self, engine: Engine[TextIndex]) -> None:
+        found = self.search(engine, "axolotl")
+        assert (found.documents, found.mean_length, list(found.hits)) == (0, 0.0, [])
+        assert found.frequencies.get("axolotl", 0) == 0
+
+    def test_any_term_is_enough(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(1, "red fox"), row(2, "blue fox"), row(3, "green owl")])
+        assert keys(self.search(engine, "fox owl")) == {1, 2, 3}
+        assert keys(self.search(engine, "blue owl")) == {2, 3}
+        assert keys(self.search(engine, "cat")) == set()
+
+    def test_no_terms_match_nothing(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(1, "red fox"), row(2, "")])
+        found = self.search(engine, [])
+        assert list(found.hits) == []
+        assert found.documents == 2
+
+    def test_hits_count_terms_and_lengths(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(1, "ha ha ha said the fox"), row(2, "fox")])
+        found = {hit.key: hit for hit in self.search(engine, "ha fox owl").hits}
+        assert (dict(found[1].terms), found[1].length) == ({"ha": 3, "fox": 1}, 6)
+        assert (dict(found[2].terms), found[2].length) == ({"fox": 1}, 1)
+
+    def test_a_repeated_query_term_counts_once(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(1, "fox fox")])
+        found = self.search(engine, "fox fox fox")
+        assert [(hit.key, dict(hit.terms)) for hit in found.hits] == [(1, {"fox": 2})]
+        assert dict(found.frequencies) == {"fox": 1}
+
+    def test_terms_are_matched_whole(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(1, "cat"), row(2, "cats"), row(3, "concat")])
+        assert keys(self.search(engine, "cat")) == {1}
+        assert keys(self.search(engine, "ca")) == set()
+
+    def test_statistics_describe_the_workspace(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(1, "red fox"), row(2, "blue fox fox fox"), row(3, "")])
+        found = self.search(engine, "fox red owl")
+        assert found.documents == 3
+        assert found.mean_length == pytest.approx(2.0)
+        assert {term: found.frequencies.get(term, 0) for term in ("fox", "red", "owl")} == {"fox": 2, "red": 1, "owl": 0}
+
+    def test_statistics_do_not_depend_on_where_or_k(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(n, "fox", session=n) for n in range(1, 6)])
+        for where, k in ((Where(sessions=(2,)), 100), (Where(sessions=()), 100), (EVERYTHING, 1)):
+            found = self.search(engine, "fox", where, k)
+            assert (found.documents, found.mean_length, dict(found.frequencies)) == (5, 1.0, {"fox": 5})
+
+    def test_random_rows_agree_with_a_plain_count(self, engine: Engine[TextIndex]) -> None:
+        chance = random.Random(7)
+        words = [f"w{n}" for n in range(40)]
+        rows = {n: row(n, " ".join(chance.choices(words, k=chance.randint(1, 12))), session=n % 5, author=n % 3) for n in range(1, 121)}
+        self.add(engine, list(rows.values()))
+        gone = chance.sample(sorted(rows), 20)
+        self.remove(engine, gone)
+        again = [row(n, " ".join(chance.choices(words, k=6)), session=n % 4) for n in chance.sample(sorted(rows), 20)]
+        self.add(engine, again)
+        rows = {key: kept for key, kept in rows.items() if key not in gone} | {each.key: each for each in again}
+        for _ in range(20):
+            terms = chance.sample(words, 4)
+            sessions = tuple(chance.sample(range(5), 2))
+            self.agree(self.search(engine, terms, k=1_000), terms, rows.values(), rows.values())
+            fitting = [each for each in rows.values() if each.session in sessions]
+            self.agree(self.search(engine, terms, Where(sessions=sessions), 1_000), terms, rows.values(), fitting)
+
+    def agree(self, found: TextMatches, terms: Sequence[str], rows: Iterable[TextRow], fitting: Iterable[TextRow]) -> None:
+        counts = {each.key: Counter(term for term in each.terms if term in terms) for each in fitting}
+        expected = {key: dict(held) for key, held in counts.items() if held}
+        assert {hit.key: dict(hit.terms) for hit in found.hits} == expected
+        everything = list(rows)
+        assert found.documents == len(everything)
+        assert found.mean_length == pytest.approx(sum(len(each.terms) for each in everything) / len(everything))
+        frequencies = {term: sum(term in each.terms for each in everything) for term in terms}
+        assert {term: found.frequencies.get(term, 0) for term in terms} == frequencies
+
+    # How many
+
+    @pytest.mark.parametrize("k", [0, 1, 3, 7])
+    def test_k_is_kept(self, engine: Engine[TextIndex], k: int) -> None:
+        self.add(engine, [row(n, "fox common") for n in range(1, 6)])
+        assert len(self.search(engine, "fox common", k=k).hits) == min(k, 5)
+
+    def test_the_rarest_terms_come_first(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(n, "common") for n in range(1, 20)] + [row(20, "rare"), row(21, "common rare"), row(22, "common")])
+        assert keys(self.search(engine, "common rare", k=2)) == {20, 21}
+        assert keys(self.search(engine, "rare common", k=2)) == {20, 21}
+
+    def test_k_counts_rows_that_fit(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(n, "fox", session=1 + n % 10) for n in range(1, 101)])
+        assert len(self.search(engine, "fox", Where(sessions=(3,)), k=10).hits) == 10
+
+    # Filters
+
+    ABOUT: tuple[tuple[str, str, Any, Any], ...] = (
+        ("session", "sessions", 1, 2),
+        ("author", "authors", 1, 2),
+        ("observer", "observers", 1, 2),
+        ("observed", "observed", 1, 2),
+        ("level", "levels", "explicit", 'it\'s "deductive" -- ü'),
+    )
+
+    @pytest.mark.parametrize(("field", "condition", "one", "other"), ABOUT, ids=[each[0] for each in ABOUT])
+    def test_any_of(self, engine: Engine[TextIndex], field: str, condition: str, one: Any, other: Any) -> None:
+        self.add(engine, [row(1, "fox", **{field: one}), row(2, "fox", **{field: other}), row(3, "fox")])
+        assert keys(self.search(engine, "fox", only(condition, one))) == {1}
+        assert keys(self.search(engine, "fox", only(condition, other))) == {2}
+        assert keys(self.search(engine, "fox", only(condition, one, other))) == {1, 2}
+        assert keys(self.search(engine, "fox")) == {1, 2, 3}
+
+    @pytest.mark.parametrize("condition", [each[1] for each in ABOUT])
+    def test_any_of_nothing_matches_nothing(self, engine: Engine[TextIndex], condition: str) -> None:
+        self.add(engine, [row(1, "fox", session=1, author=1, observer=1, observed=1, level="explicit", at=NOON), row(2, "fox")])
+        assert keys(self.search(engine, "fox", only(condition))) == set()
+
+    def test_any_of_a_thousand_values(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(n, "fox", session=n) for n in (1, 500, 1_000, 1_001)])
+        assert keys(self.search(engine, "fox", Where(sessions=tuple(range(1, 1_001))))) == {1, 500, 1_000}
+
+    def test_time_bounds_are_inclusive_and_exact(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(n, "fox", at=NOON + n * SECOND) for n in range(1, 5)] + [row(5, "fox")])
+        assert keys(self.search(engine, "fox", Where(since=NOON + 3 * SECOND))) == {3, 4}
+        assert keys(self.search(engine, "fox", Where(until=NOON + 2 * SECOND))) == {1, 2}
+        assert keys(self.search(engine, "fox", Where(since=NOON + 2 * SECOND, until=NOON + 3 * SECOND))) == {2, 3}
+        assert keys(self.search(engine, "fox", Where(since=NOON + SECOND * 1.000001, until=NOON + SECOND * 1.999999))) == set()
+
+    def test_conditions_are_anded(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(1, "fox", session=1, author=1), row(2, "fox", session=1, author=2), row(3, "fox", session=2, author=1)])
+        assert keys(self.search(engine, "fox", Where(sessions=(1,), authors=(1,)))) == {1}
+        assert keys(self.search(engine, "fox", Where(sessions=(2,), authors=(2,)))) == set()
+
+    # Changing
+
+    def test_adding_again_replaces(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(1, "old words here", session=1), row(2, "old")])
+        self.add(engine, [row(1, "new", session=2)])
+        assert keys(self.search(engine, "old words here")) == {2}
+        found = self.search(engine, "new old")
+        assert keys(found) == {1, 2}
+        assert (found.documents, found.mean_length, dict(found.frequencies)) == (2, 1.0, {"new": 1, "old": 1})
+        assert keys(self.search(engine, "new", Where(sessions=(1,)))) == set()
+
+    def test_of_one_row_given_twice_the_last_counts(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(1, "first"), row(1, "second")])
+        found = self.search(engine, "first second")
+        assert [(hit.key, dict(hit.terms)) for hit in found.hits] == [(1, {"second": 1})]
+        assert found.documents == 1
+
+    def test_adding_nothing_is_nothing(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [])
+        assert self.search(engine, "fox").documents == 0
+
+    def test_remove_one_many_and_unknown(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(n, "fox fox") for n in range(1, 8)])
+        self.remove(engine, [3])
+        assert keys(self.search(engine, "fox")) == {1, 2, 4, 5, 6, 7}
+        self.remove(engine, [1, 5, 99, 7])
+        found = self.search(engine, "fox")
+        assert keys(found) == {2, 4, 6}
+        assert (found.documents, found.mean_length, dict(found.frequencies)) == (3, 2.0, {"fox": 3})
+        self.remove(engine, [99, 3])
+        self.remove(engine, [])
+        assert keys(self.search(engine, "fox")) == {2, 4, 6}
+
+    def test_remove_is_of_its_kind_and_workspace(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(1, "fox")])
+        self.add(engine, [row(2, "fox")], workspace=THEIRS)
+        self.add(engine, [row(1, "fox")], kind="conclusion")
+        self.remove(engine, [2])
+        self.remove(engine, [1], kind="conclusion")
+        assert keys(self.search(engine, "fox")) == {1}
+        assert keys(self.search(engine, "fox", workspace=THEIRS)) == {2}
+        assert keys(self.search(engine, "fox", kind="conclusion")) == set()
+
+    def test_drop_takes_a_workspace_by_portions(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(n, "fox") for n in range(1, 6)])
+        self.add(engine, [row(n, "fox") for n in range(1, 4)], kind="conclusion")
+        self.add(engine, [row(99, "fox")], workspace=THEIRS)
+        dropped: list[int] = []
+        while not dropped or dropped[-1]:
+            dropped.append(engine.write(lambda view: engine.index.drop(view, OURS, 3)))
+            assert len(dropped) < 9
+        assert (sum(dropped), max(dropped)) == (8, 3)
+        for kind in ("message", "conclusion"):
+            found = self.search(engine, "fox", kind=kind)
+            assert (keys(found), found.documents) == (set(), 0)
+        assert keys(self.search(engine, "fox", workspace=THEIRS)) == {99}
+
+    # Isolation
+
+    def test_kinds_are_apart(self, engine: Engine[TextIndex]) -> None:
+        for kind, text in (("message", "fox"), ("conclusion", "fox owl"), ("document", "owl")):
+            self.add(engine, [row(1, text)], kind=kind)
+        for kind, length in (("message", 1), ("conclusion", 2)):
+            found = self.search(engine, "fox", kind=kind)
+            assert [(hit.key, hit.length) for hit in found.hits] == [(1, length)]
+            assert found.documents == 1
+        assert keys(self.search(engine, "fox", kind="document")) == set()
+
+    def test_other_workspaces_change_nothing(self, engine: Engine[TextIndex]) -> None:
+        ours = [row(n, text, session=n) for n, text in enumerate(("red fox", "fox fox", "blue owl owl", "grey owl fox"), start=1)]
+        self.add(engine, ours)
+        asked: list[tuple[str, Where, int]] = [("fox owl", EVERYTHING, 100), ("fox grey", EVERYTHING, 1), ("owl", Where(sessions=(3,)), 9)]
+        before = [self.search(engine, *each) for each in asked]
+        self.add(engine, [row(n, "owl grey 2_fox 1_fox m1_fox", session=3) for n in range(100, 160)], workspace=THEIRS)
+        assert [self.search(engine, *each) for each in asked] == before
+        assert keys(self.search(engine, "fox", workspace=THEIRS)) == set()
+        assert keys(self.search(engine, "red", workspace=999)) == set()
+
+    # What terms may be
+
+    @pytest.mark.parametrize("terms", [HOSTILE, MANY_TONGUES], ids=["hostile", "tongues"])
+    def test_a_term_may_be_any_text(self, engine: Engine[TextIndex], terms: tuple[str, ...]) -> None:
+        self.add(engine, [TextRow(key=n, terms=[term, "all"]) for n, term in enumerate(terms, start=1)])
+        for n, term in enumerate(terms, start=1):
+            found = self.search(engine, [term])
+            assert [(hit.key, dict(hit.terms)) for hit in found.hits] == [(n, {term: 1})], term
+            assert dict(found.frequencies) == {term: 1}
+        found = self.search(engine, list(terms), k=1_000)
+        assert keys(found) == set(range(1, len(terms) + 1))
+        self.remove(engine, list(range(1, len(terms) + 1)))
+        found = self.search(engine, [*terms, "all"])
+        assert (keys(found), found.documents, set(found.frequencies.values()) | {0}) == (set(), 0, {0})
+
+    def test_long_texts_and_long_terms(self, engine: Engine[TextIndex]) -> None:
+        giant = "g" * 60_000
+        long = [f"w{n}" for n in range(3_000)]
+        self.add(engine, [TextRow(key=1, terms=[giant]), TextRow(key=2, terms=long)])
+        assert keys(self.search(engine, [giant])) == {1}
+        assert keys(self.search(engine, ["w2999"])) == {2}
+        assert keys(self.search(engine, long)) == {2}
+        assert self.search(engine, "w0").mean_length == 1_500.5
+
+    # Durability
+
+    def test_what_was_added_is_there_after_reopening(self, engine: Engine[TextIndex], open_index: OpenTextIndex) -> None:
+        self.add(engine, [row(1, "red fox"), row(2, "fox")])
+        self.remove(engine, [2])
+        found = self.search(open_index(), "fox")
+        assert (keys(found), found.documents) == ({1}, 1)
+
+    def test_a_write_that_fails_leaves_nothing(self, engine: Engine[TextIndex]) -> None:
+        if engine.storage is None:
+            pytest.skip("this index has no transactions")
+        self.add(engine, [row(1, "fox"), row(2, "fox owl")])
+        before = self.search(engine, "fox owl cat")
+
+        def fail(view: Any) -> None:
+            engine.index.add(view, "message", OURS, [row(3, "cat"), row(1, "cat")])
+            engine.index.remove(view, "message", OURS, [2])
+            inside = engine.index.search(view, "message", OURS, ["cat", "fox"], 100, EVERYTHING)
+            assert (keys(inside), inside.documents) == ({1, 3}, 2), "a transaction sees its own writes"
+            raise RolledBack
+
+        with pytest.raises(RolledBack):
+            engine.write(fail)
+        assert self.search(engine, "fox owl cat") == before

@@ -1,0 +1,335 @@
+"""The contract of a vector index.
+
+Subclass `VectorIndexContract`, give it the fixture `open_index`, and run pytest: a callable without arguments that opens the index of
+this test and returns it as an `Engine`. Called again within a test it opens the same place once more. Every test begins empty.
+An engine that stores less than float32 overrides `tolerance`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from memservice.domain.records import ACTIVE, Space
+from memservice.spi.vectors import VectorHit, VectorIndex, VectorRow
+from memservice.spi.where import EVERYTHING, Where
+from memservice.testing.indexes import HOSTILE, NOON, SECOND, Engine, RolledBack, only
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
+
+OpenVectorIndex = Callable[[], Engine[VectorIndex]]
+
+
+def space(key: int = 1, dimension: int = 4, kind: str = "conclusion", workspace: int = 1) -> Space:
+    return Space(key=key, workspace_key=workspace, kind=kind, embedder="contract-1", dimension=dimension, state=ACTIVE, created_at=NOON)
+
+
+OURS, THEIRS, WIDE = space(1), space(12, workspace=2), space(3, dimension=64, kind="message")
+
+
+def vector(*numbers: float) -> Vector:
+    import numpy as np
+
+    return np.array(numbers, np.float32)
+
+
+def at_angle(degrees: float, length: float = 1.0) -> Vector:
+    """A vector whose cosine similarity to `AHEAD` is that of the angle."""
+    return vector(length * math.cos(math.radians(degrees)), length * math.sin(math.radians(degrees)), 0, 0)
+
+
+def row(key: int, degrees: float = 0.0, **about: Any) -> VectorRow:
+    return VectorRow(key=key, uid=f"uid-of-{key:014}", vector=about.pop("vector", at_angle(degrees)), **about)
+
+
+def keys(hits: Iterable[VectorHit]) -> list[int]:
+    return [hit.key for hit in hits]
+
+
+class VectorIndexContract:
+    """Everything that a vector index has to do."""
+
+    tolerance = 1e-5
+
+    @pytest.fixture
+    def open_index(self) -> OpenVectorIndex:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def engine(self, open_index: OpenVectorIndex) -> Engine[VectorIndex]:
+        return open_index()
+
+    def upsert(self, engine: Engine[VectorIndex], rows: Sequence[VectorRow], into: Space = OURS) -> None:
+        engine.write(lambda view: engine.index.upsert(view, into, rows))
+
+    def delete(self, engine: Engine[VectorIndex], gone: Sequence[int], of: Space = OURS) -> None:
+        engine.write(lambda view: engine.index.delete(view, of, gone))
+
+    def query(
+        self,
+        engine: Engine[VectorIndex],
+        asked: Vector | None = None,
+        k: int = 100,
+        where: Where = EVERYTHING,
+        ids: Sequence[int] | None = None,
+        of: Space = OURS,
+    ) -> list[VectorHit]:
+        wanted = at_angle(0) if asked is None else asked
+        return engine.read(lambda view: engine.index.query(view, of, wanted, k, where, ids))
+
+    def count(self, engine: Engine[VectorIndex], of: Space = OURS) -> int:
+        return engine.read(lambda view: engine.index.count(view, of))
+
+    # Scores and order
+
+    def test_an_empty_space_answers(self, engine: Engine[VectorIndex]) -> None:
+        assert self.query(engine) == []
+        assert self.query(engine, ids=[1, 2]) == []
+        assert self.count(engine) == 0
+
+    def test_scores_are_cosine_similarities(self, engine: Engine[VectorIndex]) -> None:
+        angles = {1: 0, 2: 30, 3: 60, 4: 90, 5: 135, 6: 180}
+        self.upsert(engine, [row(key, degrees) for key, degrees in angles.items()])
+        found = self.query(engine)
+        assert keys(found) == [1, 2, 3, 4, 5, 6]
+        for hit in found:
+            assert hit.score == pytest.approx(math.cos(math.radians(angles[hit.key])), abs=self.tolerance)
+            assert -1.0 <= hit.score <= 1.0
+
+    def test_lengths_do_not_count(self, engine: Engine[VectorIndex]) -> None:
+        self.upsert(engine, [row(1, vector=at_angle(10, 1e-12)), row(2, vector=at_angle(20, 1e15)), row(3, vector=at_angle(5, 3))])
+        for length in (1e-12, 1.0, 1e15):
+            found = self.query(engine, at_angle(0, length))
+            assert keys(found) == [3, 1, 2]
+            assert [hit.score for hit in found] == pytest.approx([math.cos(math.radians(n)) for n in (5, 10, 20)], abs=self.tolerance)
+
+    def test_scores_of_many_dimensions(self, engine: Engine[VectorIndex]) -> None:
+        import numpy as np
+
+        chance = np.random.default_rng(11)
+        vectors = chance.standard_normal((200, WIDE.dimension)).astype(np.float32)
+        asked = chance.standard_normal(WIDE.dimension).astype(np.float32)
+        self.upsert(engine, [row(n + 1, vector=each) for n, each in enumerate(vectors)], WIDE)
+        scores = vectors.astype(np.float64) @ asked / (np.linalg.norm(vectors.astype(np.float64), axis=1) * np.linalg.norm(asked))
+        best = np.argsort(-scores)[:15]
+        found = self.query(engine, asked, 15, of=WIDE)
+        assert [hit.score for hit in found] == pytest.approx([float(scores[n]) for n in best], abs=self.tolerance)
+        assert set(keys(found[:10])) <= {int(n) + 1 for n in best}
+
+    def test_ties_go_by_key(self, engine: Engine[VectorIndex]) -> None:
+        self.upsert(engine, [row(key, 25) for key in (9, 4, 30, 1, 17, 12, 3)] + [row(2, 24)])
+        assert keys(self.query(engine)) == [2, 1, 3, 4, 9, 12, 17, 30]
+        assert keys(self.query(engine, k=4)) == [2, 1, 3, 4]
+
+    @pytest.mark.parametrize("k", [0, 1, 3, 9])
+    def test_k_is_kept(self, engine: Engine[VectorIndex], k: int) -> None:
+        self.upsert(engine, [row(key, 10 * key) for key in range(1, 6)])
+        assert keys(self.query(engine, k=k)) == [1, 2, 3, 4, 5][:k]
+
+    def test_k_counts_rows_that_fit(self, engine: Engine[VectorIndex]) -> None:
+        self.upsert(engine, [row(key, key / 4, session=1 + (key > 280)) for key in range(1, 301)])
+        assert keys(self.query(engine, k=10, where=Where(sessions=(2,)))) == list(range(281, 291))
+
+    def test_a_zero_vector_is_near_to_nothing(self, engine: Engine[VectorIndex]) -> None:
+        self.upsert(engine, [row(1, vector=vector(0, 0, 0, 0)), row(2, 90)])
+        assert keys(self.query(engine)) == [2]
+        assert keys(self.query(engine, ids=[1, 2])) == [2]
+        assert self.query(engine, vector(0, 0, 0, 0)) == []
+        self.upsert(engine, [row(2, vector=vector(0, 0, 0, 0))])
+        assert self.query(engine) == []
+
+    @pytest.mark.parametrize("wrong", [3, 5])
+    def test_a_wrong_dimension_is_named(self, engine: Engine[VectorIndex], wrong: int) -> None:
+        self.upsert(engine, [row(1)])
+        with pytest.raises(ValueError, match=rf"(?s)\b{wrong}\b.*\b4\b|\b4\b.*\b{wrong}\b"):
+            self.upsert(engine, [row(2), row(3, vector=vector(*range(wrong)))])
+        with pytest.raises(ValueError, match=rf"(?s)\b{wrong}\b.*\b4\b|\b4\b.*\b{wrong}\b"):
+            self.query(engine, vector(*range(wrong)))
+        assert keys(self.query(engine)) == [1]
+
+    @pytest.mark.parametrize("number", [math.nan, math.inf])
+    def test_numbers_that_are_not_finite_are_refused(self, engine: Engine[VectorIndex], number: float) -> None:
+        with pytest.raises(ValueError):
+            self.upsert(engine, [row(1, vector=vector(1, number, 0, 0))])
+        with pytest.raises(ValueError):
+            self.query(engine, vector(1, number, 0, 0))
+        assert self.count(engine) == 0
+
+    # Filters
+
+    ABOUT: tuple[tuple[str, str, Any, Any], ...] = (
+        ("session", "sessions", 1, 2),
+        ("author", "authors", 1, 2),
+        ("observer", "observers", 1, 2),
+        ("observed", "observed", 1, 2),
+        ("level", "levels", "explicit", 'it\'s "deductive" -- ü'),
+    )
+
+    @pytest.mark.parametrize(("field", "condition", "one", "other"), ABOUT, ids=[each[0] for each in ABOUT])
+    def test_any_of(self, engine: Engine[VectorIndex], field: str, condition: str, one: Any, other: Any) -> None:
+        self.upsert(engine, [row(1, 10, **{field: one}), row(2, 20, **{field: other}), row(3, 30)])
+        for ids in (None, [1, 2, 3]):
+            assert keys(self.query(engine, where=only(condition, one), ids=ids)) == [1]
+            assert keys(self.query(engine, where=only(condition, other), ids=ids)) == [2]
+            assert keys(self.query(engine, where=only(condition, one, other), ids=ids)) == [1, 2]
+            assert keys(self.query(engine, ids=ids)) == [1, 2, 3]
+
+    @pytest.mark.parametrize("condition", [each[1] for each in ABOUT])
+    def test_any_of_nothing_matches_nothing(self, engine: Engine[VectorIndex], condition: str) -> None:
+        self.upsert(engine, [row(1, session=1, author=1, observer=1, observed=1, level="explicit", at=NOON), row(2)])
+        assert self.query(engine, where=only(condition)) == []
+        assert self.query(engine, where=only(condition), ids=[1, 2]) == []
+
+    def test_pairs_of_observer_and_observed(self, engine: Engine[VectorIndex]) -> None:
+        pairs = [(1, 1), (1, 2), (2, 1), (2, 2)]
+        self.upsert(engine, [row(n, n, observer=a, observed=b) for n, (a, b) in enumerate(pairs, start=1)])
+        for n, (a, b) in enumerate(pairs, start=1):
+            assert keys(self.query(engine, where=Where(observers=(a,), observed=(b,)))) == [n]
+        assert keys(self.query(engine, where=Where(observers=(1, 2), observed=(2,)))) == [2, 4]
+        assert keys(self.query(engine, where=Where(observers=(2,)))) == [3, 4]
+        assert keys(self.query(engine, where=Where(observers=(3,), observed=(1,)))) == []
+        assert keys(self.query(engine)) == [1, 2, 3, 4]
+
+    def test_any_of_a_thousand_values(self, engine: Engine[VectorIndex]) -> None:
+        self.upsert(engine, [row(n, n / 100, session=n, observer=n, observed=1) for n in (1, 500, 1_000, 1_001)])
+        thousand = tuple(range(1, 1_001))
+        assert keys(self.query(engine, where=Where(sessions=thousand))) == [1, 500, 1_000]
+        assert keys(self.query(engine, where=Where(observers=thousand))) == [1, 500, 1_000]
+        assert keys(self.query(engine, where=Where(observers=thousand, observed=thousand))) == [1, 500, 1_000]
+
+    @pytest.mark.parametrize("level", HOSTILE)
+    def test_values_are_not_syntax(self, engine: Engine[VectorIndex], level: str) -> None:
+        self.upsert(engine, [row(1, level=level), row(2, level="explicit"), row(3)])
+        assert keys(self.query(engine, where=Where(levels=(level,)))) == [1]
+
+    def test_time_bounds_are_inclusive_and_exact(self, engine: Engine[VectorIndex]) -> None:
+        self.upsert(engine, [row(n, n, at=NOON + n * SECOND) for n in range(1, 5)] + [row(5, 5)])
+        for ids in (None, [1, 2, 3, 4, 5]):
+            assert keys(self.query(engine, where=Where(since=NOON + 3 * SECOND), ids=ids)) == [3, 4]
+            assert keys(self.query(engine, where=Where(until=NOON + 2 * SECOND), ids=ids)) == [1, 2]
+            assert keys(self.query(engine, where=Where(since=NOON + 2 * SECOND, until=NOON + 3 * SECOND), ids=ids)) == [2, 3]
+            between = Where(since=NOON + SECOND * 1.000001, until=NOON + SECOND * 1.999999)
+            assert keys(self.query(engine, where=between, ids=ids)) == []
+
+    def test_conditions_are_anded(self, engine: Engine[VectorIndex]) -> None:
+        self.upsert(engine, [row(1, session=1, author=1), row(2, session=1, author=2), row(3, session=2, author=1)])
+        assert keys(self.query(engine, where=Where(sessions=(1,), authors=(1,)))) == [1]
+        assert keys(self.query(engine, where=Where(sessions=(2,), authors=(2,)))) == []
+
+    # Some rows only
+
+    def test_ids_confine_the_search(self, engine: Engine[VectorIndex]) -> None:
+        self.upsert(engine, [row(n, 5 * n, session=n % 2) for n in range(1, 11)])
+        found = self.query(engine, ids=[9, 2, 5, 777, 2])
+        assert keys(found) == [2, 5, 9]
+        assert [hit.score for hit in found] == pytest.approx([math.cos(math.radians(5 * n)) for n in (2, 5, 9)], abs=self.tolerance)
+        assert keys(self.query(engine, ids=[9, 2, 5], k=2)) == [2, 5]
+        assert keys(self.query(engine, ids=[9, 2, 5], where=Where(sessions=(1,)))) == [5, 9]
+        assert self.query(engine, ids=[]) == []
+
+    # Changing
+
+    def test_upsert_replaces(self, engine: Engine[VectorIndex]) -> None:
+        self.upsert(engine, [row(1, 10, session=1, observer=1, observed=1), row(2, 20)])
+        assert keys(self.query(engine)) == [1, 2]
+        self.upsert(engine, [row(1, 60, session=2, observer=2, observed=2)])
+        found = self.query(engine)
+        assert keys(found) == [2, 1]
+        assert found[1].score == pytest.approx(0.5, abs=self.tolerance)
+        assert self.query(engine, where=Where(sessions=(1,))) == []
+        assert self.query(engine, where=Where(observers=(1,), observed=(1,))) == []
+        assert keys(self.query(engine, where=Where(observers=(2,), observed=(2,)))) == [1]
+        assert self.count(engine) == 2
+
+    def test_of_one_row_given_twice_the_last_counts(self, engine: Engine[VectorIndex]) -> None:
+        self.upsert(engine, [row(1, 0), row(1, 60)])
+        found = self.query(engine)
+        assert keys(found) == [1]
+        assert found[0].score == pytest.approx(0.5, abs=self.tolerance)
+
+    def test_delete_one_many_and_unknown(self, engine: Engine[VectorIndex]) -> None:
+        self.upsert(engine, [row(n, n) for n in range(1, 8)])
+        assert len(self.query(engine)) == 7
+        self.delete(engine, [3])
+        assert keys(self.query(engine)) == [1, 2, 4, 5, 6, 7]
+        self.delete(engine, [1, 5, 99, 7])
+        assert keys(self.query(engine)) == [2, 4, 6]
+        self.delete(engine, [99, 3])
+        self.delete(engine, [])
+        self.upsert(engine, [])
+        assert keys(self.query(engine)) == [2, 4, 6]
+        assert keys(self.query(engine, ids=[1, 2, 3])) == [2]
+        assert self.count(engine) == 3
+
+    def test_a_deleted_row_may_return(self, engine: Engine[VectorIndex]) -> None:
+        for degrees in (0, 60):
+            self.upsert(engine, [row(1, degrees)])
+            assert self.query(engine)[0].score == pytest.approx(math.cos(math.radians(degrees)), abs=self.tolerance)
+            self.delete(engine, [1])
+            assert self.query(engine) == []
+
+    # Isolation
+
+    def test_spaces_are_apart(self, engine: Engine[VectorIndex]) -> None:
+        self.upsert(engine, [row(1, 30, session=1), row(2, 40)])
+        before = self.query(engine)
+        self.upsert(engine, [row(n, 0, session=1) for n in range(1, 50)], THEIRS)
+        self.upsert(engine, [row(1, vector=vector(*[1.0] * WIDE.dimension))], WIDE)
+        assert self.query(engine) == before
+        assert keys(self.query(engine, where=Where(sessions=(1,)))) == [1]
+        assert keys(self.query(engine, ids=[1, 30])) == [1]
+        self.delete(engine, [1], THEIRS)
+        assert self.query(engine) == before
+        assert (self.count(engine), self.count(engine, THEIRS), self.count(engine, WIDE)) == (2, 48, 1)
+
+    def test_drop_takes_one_space(self, engine: Engine[VectorIndex]) -> None:
+        self.upsert(engine, [row(n, n, observer=n, observed=1) for n in range(1, 6)])
+        self.upsert(engine, [row(1)], THEIRS)
+        assert len(self.query(engine)) == 5
+        engine.write(lambda view: engine.index.drop(view, OURS))
+        assert self.query(engine) == []
+        assert self.query(engine, ids=[1, 2]) == []
+        assert (self.count(engine), self.count(engine, THEIRS)) == (0, 1)
+        self.upsert(engine, [row(3, 60)])
+        assert keys(self.query(engine)) == [3]
+        engine.write(lambda view: engine.index.drop(view, WIDE))
+
+    # Durability
+
+    def test_what_was_stored_is_there_after_reopening(self, engine: Engine[VectorIndex], open_index: OpenVectorIndex) -> None:
+        self.upsert(engine, [row(1, 10), row(2, 20, session=5, level="explicit", at=NOON)])
+        self.delete(engine, [1])
+        again = open_index()
+        assert keys(self.query(again, where=Where(sessions=(5,), levels=("explicit",), since=NOON, until=NOON))) == [2]
+        assert self.count(again) == 1
+
+    def test_another_opening_sees_changes(self, engine: Engine[VectorIndex], open_index: OpenVectorIndex) -> None:
+        other = open_index()
+        for n in range(1, 6):
+            self.upsert(engine if n % 2 else other, [row(n, n)])
+            assert keys(self.query(engine)) == keys(self.query(other)) == list(range(1, n + 1))
+        self.delete(other, [2, 3])
+        assert keys(self.query(engine)) == [1, 4, 5]
+
+    def test_a_write_that_fails_leaves_nothing(self, engine: Engine[VectorIndex]) -> None:
+        if engine.storage is None:
+            pytest.skip("this index has no transactions")
+        self.upsert(engine, [row(1, 10), row(2, 20)])
+        before = self.query(engine)
+
+        def fail(view: Any) -> None:
+            engine.index.upsert(view, OURS, [row(3, 5), row(2, 50)])
+            engine.index.delete(view, OURS, [1])
+            assert keys(engine.index.query(view, OURS, at_angle(0), 9, EVERYTHING)) == [3, 2], "a transaction sees its own writes"
+            assert engine.index.count(view, OURS) == 2
+            raise RolledBack
+
+        with pytest.raises(RolledBack):
+            engine.write(fail)
+        assert self.query(engine) == before
+        self.upsert(engine, [row(4, 30)])
+        assert keys(self.query(engine)) == [1, 2, 4]

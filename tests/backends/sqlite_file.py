@@ -1,0 +1,61 @@
+"""A database file with the search tables only, and transactions on it as the SQLite storage begins them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
+
+from sqlalchemy import Connection, Engine, create_engine, event
+
+from memservice.spi.rows import Rows
+from memservice.spi.storage import View
+from memservice_sqlite import search_schema
+
+T = TypeVar("T")
+
+
+class SqliteFile:
+    def __init__(self, path: Path) -> None:
+        self.engine: Engine = create_engine(f"sqlite:///{path}")
+        self.statements: list[str] = []
+        event.listen(self.engine, "connect", _configure)
+        event.listen(self.engine, "before_cursor_execute", lambda *args: self.statements.append(args[2]))
+        with self.transaction("BEGIN IMMEDIATE") as connection:
+            if not connection.exec_driver_sql("SELECT 1 FROM sqlite_master WHERE name = 'text_rows'").first():
+                search_schema.create(connection)
+
+    @contextmanager
+    def transaction(self, begin: str) -> Iterator[Connection]:
+        with self.engine.connect() as connection:
+            connection.exec_driver_sql(begin)
+            try:
+                yield connection
+            except BaseException:
+                connection.exec_driver_sql("ROLLBACK")
+                raise
+            connection.exec_driver_sql("COMMIT")
+
+    def write(self, fn: Callable[[View], T]) -> T:
+        with self.transaction("BEGIN IMMEDIATE") as connection:
+            return fn(view_of(connection))
+
+    @contextmanager
+    def read(self) -> Iterator[View]:
+        with self.transaction("BEGIN") as connection:
+            yield view_of(connection)
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def view_of(connection: Connection) -> View:
+    return View(cast(Rows, SimpleNamespace(connection=connection)))
+
+
+def _configure(connection: Any, record: object) -> None:
+    connection.isolation_level = None
+    for pragma in ("journal_mode = wal", "synchronous = off", "busy_timeout = 10000"):
+        connection.execute(f"PRAGMA {pragma}")

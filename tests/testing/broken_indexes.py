@@ -1,0 +1,361 @@
+"""Indexes that are wrong in one way each, as real ones have been, and the test of the kit that has to say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+from memservice.domain.records import Space
+from memservice.spi.storage import View
+from memservice.spi.text import TextHit, TextIndex, TextMatches, TextRow
+from memservice.spi.vectors import VectorHit, VectorIndex, VectorRow
+from memservice.spi.where import EVERYTHING, Where
+from memservice.testing.indexes import Engine
+from memservice.testing.text import TextIndexContract
+from memservice.testing.vectors import VectorIndexContract
+from memservice_memory.indexes import MemoryTextIndex, MemoryVectorIndex
+from memservice_memory.storage import MemoryStorage
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
+
+
+def empty_means_all(where: Where) -> Where:
+    """As `if where.sessions:` does."""
+    return replace(where, **{each.name: None for each in fields(where) if getattr(where, each.name) == ()})
+
+
+class BrokenText(TextIndexContract):
+    """The kit on a broken index. `caught_by` names tests that have to fail."""
+
+    broken: ClassVar[Callable[[], TextIndex]]
+    caught_by: ClassVar[tuple[str, ...]]
+
+    @pytest.fixture
+    def open_index(self) -> Callable[[], Engine[TextIndex]]:
+        storage, broken = MemoryStorage(), type(self).broken
+        return lambda: Engine(broken(), storage)
+
+
+class TestTextDropsAFilter(BrokenText):
+    class broken(MemoryTextIndex):  # noqa: N801 - an attribute
+        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+            return super().search(view, kind, workspace, terms, k, replace(where, authors=None))
+
+    caught_by = ("test_any_of[author]", "test_conditions_are_anded")
+
+
+class TestTextTakesAnEmptyAnyOfForNone(BrokenText):
+    class broken(MemoryTextIndex):  # noqa: N801
+        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+            return super().search(view, kind, workspace, terms, k, empty_means_all(where))
+
+    caught_by = ("test_any_of_nothing_matches_nothing[sessions]", "test_any_of_nothing_matches_nothing[levels]")
+
+
+class TestTextExcludesABound(BrokenText):
+    class broken(MemoryTextIndex):  # noqa: N801
+        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+            from datetime import timedelta
+
+            later = None if where.since is None else where.since + timedelta(microseconds=1)
+            return super().search(view, kind, workspace, terms, k, replace(where, since=later))
+
+    caught_by = ("test_time_bounds_are_inclusive_and_exact",)
+
+
+class TestTextIgnoresK(BrokenText):
+    class broken(MemoryTextIndex):  # noqa: N801
+        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+            return super().search(view, kind, workspace, terms, 10**9, where)
+
+    caught_by = ("test_k_is_kept[0]", "test_k_is_kept[1]", "test_k_is_kept[3]")
+
+
+class TestTextFiltersAfterK(BrokenText):
+    class broken(MemoryTextIndex):  # noqa: N801
+        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+            first = {hit.key for hit in super().search(view, kind, workspace, terms, k, EVERYTHING).hits}
+            found = super().search(view, kind, workspace, terms, 10**9, where)
+            return replace(found, hits=[hit for hit in found.hits if hit.key in first])
+
+    caught_by = ("test_k_counts_rows_that_fit",)
+
+
+class TestTextLeaksAWorkspace(BrokenText):
+    class broken(MemoryTextIndex):  # noqa: N801
+        def _texts(self, view: View | None, kind: str, workspace: int) -> dict[int, Any]:
+            return super()._texts(view, kind, 0)
+
+    caught_by = ("test_other_workspaces_change_nothing", "test_drop_takes_a_workspace_by_portions")
+
+
+class TestTextCountsAllWorkspaces(BrokenText):
+    """Its rows are apart, its statistics are not."""
+
+    class broken(MemoryTextIndex):  # noqa: N801
+        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+            mine = super().search(view, kind, workspace, terms, k, where)
+            theirs = super().search(view, kind, 12 if workspace == 1 else 1, terms, k, where)
+            return replace(mine, documents=mine.documents + theirs.documents)
+
+    caught_by = ("test_other_workspaces_change_nothing",)
+
+
+class TestTextCountsWhatFits(BrokenText):
+    """Statistics of the filtered rows in place of the workspace's."""
+
+    class broken(MemoryTextIndex):  # noqa: N801
+        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+            found = super().search(view, kind, workspace, terms, k, where)
+            return replace(found, frequencies={term: sum(term in hit.terms for hit in found.hits) for term in terms})
+
+    caught_by = ("test_statistics_do_not_depend_on_where_or_k",)
+
+
+class TestTextMixesKinds(BrokenText):
+    class broken(MemoryTextIndex):  # noqa: N801
+        def _texts(self, view: View | None, kind: str, workspace: int) -> dict[int, Any]:
+            return super()._texts(view, "message", workspace)
+
+    caught_by = ("test_kinds_are_apart", "test_remove_is_of_its_kind_and_workspace")
+
+
+class TestTextDeletesOnlyTheFirst(BrokenText):
+    class broken(MemoryTextIndex):  # noqa: N801
+        def remove(self, view: View | None, kind: str, workspace: int, keys: Sequence[int]) -> None:
+            super().remove(view, kind, workspace, keys[:1])
+
+    caught_by = ("test_remove_one_many_and_unknown",)
+
+
+class TestTextKeepsTheOldTerms(BrokenText):
+    class broken(MemoryTextIndex):  # noqa: N801
+        def add(self, view: View | None, kind: str, workspace: int, rows: Sequence[TextRow]) -> None:
+            old = {key: text.row.terms for key, text in self._texts(view, kind, workspace).items()}
+            super().add(view, kind, workspace, [replace(row, terms=[*old.get(row.key, ()), *row.terms]) for row in rows])
+
+    caught_by = ("test_adding_again_replaces",)
+
+
+class TestTextWantsAllTerms(BrokenText):
+    class broken(MemoryTextIndex):  # noqa: N801
+        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+            found = super().search(view, kind, workspace, terms, k, where)
+            return replace(found, hits=[hit for hit in found.hits if len(hit.terms) == len(set(terms))])
+
+    caught_by = ("test_any_term_is_enough",)
+
+
+class TestTextForgetsHowOften(BrokenText):
+    class broken(MemoryTextIndex):  # noqa: N801
+        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+            found = super().search(view, kind, workspace, terms, k, where)
+            return replace(found, hits=[TextHit(hit.key, dict.fromkeys(hit.terms, 1), hit.length) for hit in found.hits])
+
+    caught_by = ("test_hits_count_terms_and_lengths",)
+
+
+class TestTextTreatsTermsAsSyntax(BrokenText):
+    """A star at the end asks for all that begins so, as in FTS5."""
+
+    class broken(MemoryTextIndex):  # noqa: N801
+        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+            return super().search(view, kind, workspace, [term.rstrip("*") for term in terms], k, where)
+
+    caught_by = ("test_a_term_may_be_any_text[hostile]",)
+
+
+class TestTextSurvivesARollback(BrokenText):
+    class broken(MemoryTextIndex):  # noqa: N801
+        def __init__(self) -> None:
+            self._outside: dict[tuple[str, int], dict[int, Any]] = {}
+
+        def _texts(self, view: View | None, kind: str, workspace: int) -> dict[int, Any]:
+            return self._outside.setdefault((kind, workspace), {})
+
+    caught_by = ("test_a_write_that_fails_leaves_nothing", "test_what_was_added_is_there_after_reopening")
+
+
+class BrokenVectors(VectorIndexContract):
+    """The kit on a broken index. `caught_by` names tests that have to fail."""
+
+    broken: ClassVar[Callable[[], VectorIndex]]
+    caught_by: ClassVar[tuple[str, ...]]
+
+    @pytest.fixture
+    def open_index(self) -> Callable[[], Engine[VectorIndex]]:
+        storage, broken = MemoryStorage(), type(self).broken
+        return lambda: Engine(broken(), storage)
+
+
+class Altered(MemoryVectorIndex):
+    """Asks for something else than it was asked for, or answers something else."""
+
+    def query(
+        self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+    ) -> list[VectorHit]:
+        return self.answer(super().query(view, space, vector, *self.asked(k, where), ids))
+
+    def asked(self, k: int, where: Where) -> tuple[int, Where]:
+        return k, where
+
+    def answer(self, hits: list[VectorHit]) -> list[VectorHit]:
+        return hits
+
+
+class TestVectorsDropAFilter(BrokenVectors):
+    class broken(Altered):  # noqa: N801
+        def asked(self, k: int, where: Where) -> tuple[int, Where]:
+            return k, replace(where, sessions=None)
+
+    caught_by = ("test_any_of[session]", "test_conditions_are_anded")
+
+
+class TestVectorsTakeAnEmptyAnyOfForNone(BrokenVectors):
+    class broken(Altered):  # noqa: N801
+        def asked(self, k: int, where: Where) -> tuple[int, Where]:
+            return k, empty_means_all(where)
+
+    caught_by = ("test_any_of_nothing_matches_nothing[observers]",)
+
+
+class TestVectorsCutOffAnyOf(BrokenVectors):
+    class broken(Altered):  # noqa: N801
+        def asked(self, k: int, where: Where) -> tuple[int, Where]:
+            return k, replace(where, sessions=None if where.sessions is None else where.sessions[:100])
+
+    caught_by = ("test_any_of_a_thousand_values",)
+
+
+class TestVectorsExcludeABound(BrokenVectors):
+    class broken(Altered):  # noqa: N801
+        def asked(self, k: int, where: Where) -> tuple[int, Where]:
+            from datetime import timedelta
+
+            return k, replace(where, until=None if where.until is None else where.until - timedelta(microseconds=1))
+
+    caught_by = ("test_time_bounds_are_inclusive_and_exact",)
+
+
+class TestVectorsReturnDistance(BrokenVectors):
+    class broken(Altered):  # noqa: N801
+        def answer(self, hits: list[VectorHit]) -> list[VectorHit]:
+            return [VectorHit(hit.key, 1.0 - hit.score) for hit in hits]
+
+    caught_by = ("test_scores_are_cosine_similarities",)
+
+
+class TestVectorsReturnTheFarthestFirst(BrokenVectors):
+    class broken(Altered):  # noqa: N801
+        def answer(self, hits: list[VectorHit]) -> list[VectorHit]:
+            return hits[::-1]
+
+    caught_by = ("test_scores_are_cosine_similarities", "test_ties_go_by_key")
+
+
+class TestVectorsScoreFromZeroToOne(BrokenVectors):
+    class broken(Altered):  # noqa: N801
+        def answer(self, hits: list[VectorHit]) -> list[VectorHit]:
+            return [VectorHit(hit.key, (1.0 + hit.score) / 2) for hit in hits]
+
+    caught_by = ("test_scores_are_cosine_similarities",)
+
+
+class TestVectorsScoreByInnerProduct(BrokenVectors):
+    class broken(MemoryVectorIndex):  # noqa: N801
+        def query(
+            self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+        ) -> list[VectorHit]:
+            rows = self._vectors(view, space)
+            found = super().query(view, space, vector, 10**9, where, ids)
+            return sorted((VectorHit(hit.key, float(rows[hit.key][0].vector @ vector)) for hit in found), key=lambda hit: -hit.score)[:k]
+
+    caught_by = ("test_lengths_do_not_count",)
+
+
+class TestVectorsIgnoreK(BrokenVectors):
+    class broken(Altered):  # noqa: N801
+        def asked(self, k: int, where: Where) -> tuple[int, Where]:
+            return 10**9, where
+
+    caught_by = ("test_k_is_kept[1]", "test_k_is_kept[0]")
+
+
+class TestVectorsFilterAfterK(BrokenVectors):
+    class broken(MemoryVectorIndex):  # noqa: N801
+        def query(
+            self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+        ) -> list[VectorHit]:
+            first = {hit.key for hit in super().query(view, space, vector, k, EVERYTHING, ids)}
+            return [hit for hit in super().query(view, space, vector, k, where, ids) if hit.key in first]
+
+    caught_by = ("test_k_counts_rows_that_fit",)
+
+
+class TestVectorsIgnoreIds(BrokenVectors):
+    class broken(MemoryVectorIndex):  # noqa: N801
+        def query(
+            self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+        ) -> list[VectorHit]:
+            return super().query(view, space, vector, k, where, ids or None)
+
+    caught_by = ("test_ids_confine_the_search",)
+
+
+class TestVectorsLeakASpace(BrokenVectors):
+    class broken(MemoryVectorIndex):  # noqa: N801
+        def _vectors(self, view: View | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
+            return super()._vectors(view, replace(space, key=space.dimension))
+
+    caught_by = ("test_spaces_are_apart", "test_drop_takes_one_space")
+
+
+class TestVectorsDeleteOnlyTheFirst(BrokenVectors):
+    class broken(MemoryVectorIndex):  # noqa: N801
+        def delete(self, view: View | None, space: Space, keys: Sequence[int]) -> None:
+            super().delete(view, space, keys[:1])
+
+    caught_by = ("test_delete_one_many_and_unknown",)
+
+
+class TestVectorsKeepTheOld(BrokenVectors):
+    class broken(MemoryVectorIndex):  # noqa: N801
+        def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
+            held = self._vectors(view, space)
+            super().upsert(view, space, [row for row in rows if row.key not in held])
+
+    caught_by = ("test_upsert_replaces",)
+
+
+class TestVectorsCacheForEver(BrokenVectors):
+    """Answers from what it saw first, until it is opened again."""
+
+    class broken(MemoryVectorIndex):  # noqa: N801
+        def __init__(self) -> None:
+            self._seen: dict[int, dict[int, Any]] = {}
+
+        def query(
+            self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+        ) -> list[VectorHit]:
+            seen = self._seen.setdefault(space.key, dict(self._vectors(view, space)))
+            return [hit for hit in super().query(view, space, vector, k, where, ids) if hit.key in seen]
+
+    caught_by = ("test_another_opening_sees_changes",)
+
+
+class TestVectorsPoisonTheirCache(BrokenVectors):
+    """What a transaction saw stays, though it was rolled back."""
+
+    class broken(MemoryVectorIndex):  # noqa: N801
+        def __init__(self) -> None:
+            self._seen: dict[int, dict[int, Any]] = {}
+
+        def _vectors(self, view: View | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
+            held = super()._vectors(view, space)
+            return self._seen.setdefault(space.key, held)
+
+    caught_by = ("test_a_write_that_fails_leaves_nothing", "test_what_was_stored_is_there_after_reopening")
