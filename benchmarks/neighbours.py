@@ -18,10 +18,31 @@ from benchmarks.conversations import conversations
 from benchmarks.corpus import Conversation
 from benchmarks.metrics import MEASURES, difference, figure
 from benchmarks.public_sets import load_beam, load_locomo
-from memservice.domain.ranking import K1, REACH, SHARE, B, Placed, Scores, bm25, idf, lend, normalise, ranked, spread
+from memservice.domain.ranking import K1, REACH, SHARE, B, Placed, Scores, bm25, idf, lend, normalise, ranked
 from memservice.domain.text import analyse, candidate_name_tokens, dates_named, name_tokens, own_text
 from memservice.domain.tokens import count
 from memservice.spi.text import TextHit, TextMatches
+
+
+def spread(scores: Mapping[int, float], positions: Mapping[int, tuple[int, int]], reach: int = REACH, share: float = SHARE) -> Scores:
+    """Scores after each hit has given `share` of its own to the messages up to `reach` places before and after it.
+
+    `positions` maps keys to (session, seq), for the hits and for every message that may gain. A message adds up what it is given;
+    what is given is not passed on. Neighbours without a position gain nothing, hits without one keep their score and give none.
+    """
+    at = {place: key for key, place in positions.items()}
+    total: Scores = dict(scores)
+    for key in sorted(scores):
+        place = positions.get(key)
+        if place is None:
+            continue
+        session, seq = place
+        gift = scores[key] * share
+        for step in range(-reach, reach + 1):
+            neighbour = at.get((session, seq + step)) if step else None
+            if neighbour is not None:
+                total[neighbour] = total.get(neighbour, 0.0) + gift
+    return total
 
 
 @dataclass

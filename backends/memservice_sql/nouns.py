@@ -187,10 +187,10 @@ class SqlMessages(base.Messages):
 
     def _positions(self, rows: Sequence[Sequence[Any]]) -> list[base.Position]:
         when = self.rows.store.read_time
-        return [base.Position(key, session, author, seq, when(at)) for key, session, author, seq, at in rows]
+        return [base.Position(key, session, author, seq, tokens, when(at)) for key, session, author, seq, tokens, at in rows]
 
 
-_POSITION = (t.messages.c.key, t.messages.c.session_key, t.messages.c.author_key, t.messages.c.seq, t.messages.c.created_at)
+_POSITION = tuple(t.messages.c[name] for name in ("key", "session_key", "author_key", "seq", "tokens", "created_at"))
 
 
 def _ranges(places: Sequence[tuple[int, int]], distance: int) -> list[tuple[int, int, int]]:
@@ -225,10 +225,10 @@ class SqlTasks(base.Tasks):
 
     def next_due(self) -> datetime | None:
         def write(slots: Slots) -> sa.Executable:
-            return sa.select(sa.func.min(t.tasks.c.not_before)).where(_PENDING)
+            return sa.select(t.tasks.c.not_before).where(_PENDING).order_by(t.tasks.c.not_before).limit(1)
 
         row = self.rows.run(("next due",), write, []).fetchone()
-        return None if row[0] is None else self.rows.store.read_time(row[0])
+        return None if row is None else self.rows.store.read_time(row[0])
 
     def counts(self, workspace: int, kinds: tuple[str, ...], now: datetime, condition: Node = TRUE) -> list[base.QueueCount]:
         values: list[Any] = [now]

@@ -43,27 +43,6 @@ def bm25(matches: TextMatches, k1: float = K1, b: float = B) -> Scores:
     return scores
 
 
-def spread(scores: Mapping[int, float], positions: Mapping[int, tuple[int, int]], reach: int = REACH, share: float = SHARE) -> Scores:
-    """Scores after each hit has given `share` of its own to the messages up to `reach` places before and after it.
-
-    `positions` maps keys to (session, seq), for the hits and for every message that may gain. A message adds up what it is given;
-    what is given is not passed on. Neighbours without a position gain nothing, hits without one keep their score and give none.
-    """
-    at = {place: key for key, place in positions.items()}
-    total: Scores = dict(scores)
-    for key in sorted(scores):
-        place = positions.get(key)
-        if place is None:
-            continue
-        session, seq = place
-        gift = scores[key] * share
-        for step in range(-reach, reach + 1):
-            neighbour = at.get((session, seq + step)) if step else None
-            if neighbour is not None:
-                total[neighbour] = total.get(neighbour, 0.0) + gift
-    return total
-
-
 @dataclass(frozen=True, slots=True)
 class Placed:
     """Where a message stands, and how long it is in any unit that is alike for all of them (tokens will do)."""

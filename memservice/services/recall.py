@@ -7,8 +7,8 @@ express are applied last, fetching more until there is enough or nothing is left
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from memservice.domain import ranking
@@ -24,6 +24,7 @@ from memservice.runtime import Runtime
 from memservice.services import scopes
 from memservice.services.embedding import query_vector
 from memservice.services.indexing import CONCLUSION, MESSAGE, Kind
+from memservice.services.peers import spoken_name
 from memservice.services.principal import Principal
 from memservice.spi.capabilities import Capability
 from memservice.spi.nouns import Position
@@ -37,8 +38,13 @@ if TYPE_CHECKING:
 MAX_TERMS = 64
 """Distinct terms of a query that count; further ones are too many to tell anything."""
 
-POOL = 20
+POOL = 8
 """Text candidates that are scored for each one that goes into fusion."""
+
+LENDERS = 4
+"""Of those, how many for each one share their score with their neighbours."""
+
+_NOTHING: frozenset[str] = frozenset()
 
 MAX_SESSIONS = 1_000
 """Sessions that an index can be narrowed to; more are filtered afterwards."""
@@ -53,6 +59,8 @@ class Question:
     named: Peer | None
     """The one peer that the query names."""
     dates: Sequence[NamedDate]
+    names: Mapping[int, frozenset[str]]
+    """For each peer that it names (by key), the terms of that peer's name."""
     unnamed: str
     """The query without the names of the workspace's peers: a short message that says a name is by the other speaker."""
 
@@ -63,7 +71,8 @@ def understand(view: View, workspace: int, query: str) -> Question:
     found = view.peers.named(workspace, candidate_name_tokens(text))
     peers = {peer.key: peer for several in found.values() for peer in several}
     named = next(iter(peers.values())) if len(peers) == 1 else None
-    return Question(text, terms, named, dates_named(text), without_names(text, found))
+    names = {peer.key: frozenset(analyse(spoken_name(peer))) for peer in peers.values()}
+    return Question(text, terms, named, dates_named(text), names, without_names(text, found))
 
 
 def vector_for(rt: Runtime, view: View, workspace: int, kind: Kind, question: Question) -> Vector | None:
@@ -185,10 +194,22 @@ def find_messages(
     depth = max(rt.settings.search.depth, limit)
     while True:
         listed, exhausted = _ranked_messages(rt, view, workspace, question, depth, narrowed, remote)
-        kept = view.messages.matching(workspace, listed, condition)
+        kept = _first_matching(view, workspace, listed, condition, limit)
         if len(kept) >= limit or exhausted:
-            return [kept[key] for key in listed if key in kept][:limit]
+            return kept
         depth *= 4
+
+
+def _first_matching(view: View, workspace: int, listed: Sequence[int], condition: Node, limit: int) -> list[Message]:
+    """The first `limit` of the listed messages that match, in the list's order; no more are read than it takes."""
+    kept: list[Message] = []
+    start, size = 0, limit if condition == TRUE else 4 * limit
+    while start < len(listed) and len(kept) < limit:
+        keys = listed[start : start + size]
+        found = view.messages.matching(workspace, keys, condition)
+        kept += [found[key] for key in keys if key in found]
+        start, size = start + size, 2 * size
+    return kept[:limit]
 
 
 def _ranked_messages(
@@ -198,18 +219,17 @@ def _ranked_messages(
     search = rt.settings.search
     pool = depth * POOL
     matches = rt.storage.text.search(view, MESSAGE, workspace, question.terms, pool, narrowed)
-    scores = ranking.bm25(matches)
-    best = ranking.ranked(scores, 2 * depth)
-    places = {position.key: position for position in view.messages.positions(best)}
+    best = frozenset(ranking.ranked(ranking.bm25(matches), depth * LENDERS))
+    exhausted = len(matches.hits) < pool and len(best) == len(matches.hits)
+    matches = replace(matches, hits=[hit for hit in matches.hits if hit.key in best])
+    places = {position.key: position for position in view.messages.positions(sorted(best))}
     near = view.messages.around([(place.session_key, place.seq) for place in places.values()], ranking.REACH)
     places |= {position.key: position for position in near}
-    spread = ranking.spread(
-        {key: scores[key] for key in best},
-        {key: (place.session_key, place.seq) for key, place in places.items()},
-        share=search.neighbour_weight,
-    )
-    lists = [_boosted(rt, question, spread, places)]
-    exhausted = len(matches.hits) < pool and len(scores) <= 2 * depth
+    placed = {key: ranking.Placed(place.session_key, place.seq, max(place.tokens, 1)) for key, place in places.items()}
+    scores = ranking.lend(matches, placed, _heads(question, best, places), share=search.neighbour_weight)
+    told = _boosted(rt, question, scores, places)
+    exhausted = exhausted and len(told) <= depth
+    lists = [told[:depth]]
     if remote is not None:
         space = view.spaces.active(workspace, MESSAGE)
         if space is not None and space.embedder == rt.embedder.id:
@@ -220,6 +240,21 @@ def _ranked_messages(
             lists.append(_boosted(rt, question, dense, places))
             exhausted = exhausted and len(hits) < depth
     return ranking.fuse(lists, search.fusion_k), exhausted
+
+
+def _heads(question: Question, hits: Collection[int], places: Mapping[int, Position]) -> dict[int, frozenset[str]]:
+    """The question's terms that a hit has only because of who said it and when: they are not its neighbours' as well."""
+    heads: dict[int, frozenset[str]] = {}
+    for key in hits:
+        place = places.get(key)
+        if place is None:
+            continue
+        terms = question.names.get(place.author_key, _NOTHING)
+        if any(date.matches(place.created_at) for date in question.dates):
+            terms |= frozenset(analyse(f"{place.created_at.day} {place.created_at:%B %Y}"))
+        if terms:
+            heads[key] = terms
+    return heads
 
 
 def _boosted(rt: Runtime, question: Question, scores: Mapping[int, float], places: Mapping[int, Position]) -> list[int]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memservice.domain.ranking import K1, B, Placed, bm25, fuse, idf, lend, normalise, ranked, spread
+from memservice.domain.ranking import K1, B, Placed, bm25, fuse, idf, lend, normalise, ranked
 from memservice.spi.text import TextHit, TextMatches
 
 SCORES = st.dictionaries(st.integers(1, 60), st.floats(0, 50), max_size=30)
@@ -46,30 +46,6 @@ def test_more_occurrences_never_score_less(tf: int, more: int, length: int, df: 
     assert scores[2] >= scores[1] >= 0
     assert scores[2] <= idf(1000, df) * (K1 + 1) + 1e-9
     assert 0 <= B <= 1
-
-
-def test_neighbours_get_half_within_two_places_and_one_session() -> None:
-    positions = {10 * s + q: (s, q) for s in (1, 2) for q in range(1, 8)}
-    assert spread({13: 4.0}, positions) == {13: 4.0, 11: 2.0, 12: 2.0, 14: 2.0, 15: 2.0}
-    assert spread({17: 1.0}, positions) == {17: 1.0, 15: 0.5, 16: 0.5}
-
-
-def test_gifts_add_up_and_are_not_passed_on() -> None:
-    positions = {1: (1, 1), 2: (1, 2), 3: (1, 3), 4: (1, 4), 6: (1, 6)}
-    assert spread({1: 2.0, 3: 4.0}, positions) == {1: 4.0, 2: 3.0, 3: 5.0, 4: 2.0}
-
-
-def test_a_hit_without_a_position_keeps_its_score() -> None:
-    assert spread({1: 2.0}, {2: (1, 2)}) == {1: 2.0}
-
-
-@given(SCORES)
-def test_spreading_never_lowers_a_score(scores: dict[int, float]) -> None:
-    positions = {key: (key % 3, key // 3) for key in range(1, 61)}
-    after = spread(scores, positions)
-    assert all(after[key] >= score for key, score in scores.items())
-    assert sum(after.values()) <= 3 * sum(scores.values()) + 1e-6
-    assert spread(dict(reversed(scores.items())), positions) == after
 
 
 def stored_field(texts: list[list[str]], terms: set[str]) -> dict[int, float]:

@@ -20,6 +20,7 @@ class Position:
     session_key: int
     author_key: int
     seq: int
+    tokens: int
     created_at: datetime
 
 
@@ -94,7 +95,7 @@ class Summaries(Noun):
 
 
 def _position(message: Message) -> Position:
-    return Position(message.key, message.session_key, message.author_key, message.seq, message.created_at)
+    return Position(message.key, message.session_key, message.author_key, message.seq, message.tokens, message.created_at)
 
 
 def _parts(node: Node) -> tuple[Node, ...]:
