@@ -16,13 +16,12 @@ STATEMENTS = (
         observer_key INTEGER,
         observed_key INTEGER,
         level TEXT,
-        at INTEGER,
-        length INTEGER NOT NULL
+        at INTEGER
     )
     """,
     "CREATE INDEX text_rows_place ON text_rows (workspace_key, kind, session_key)",
     # What each text holds, " term=count term=count ": read for the few rows that are returned, and to delete exactly.
-    "CREATE TABLE text_terms (id INTEGER PRIMARY KEY, terms TEXT NOT NULL)",
+    "CREATE TABLE text_terms (id INTEGER PRIMARY KEY, length INTEGER NOT NULL, terms TEXT NOT NULL)",
     # Postings only: terms come analysed, so there is no text to keep, and no positions are asked for.
     # The ascii tokenizer leaves everything outside ASCII alone; `text.token` writes the rest in letters, digits and "_".
     """

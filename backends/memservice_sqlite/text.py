@@ -64,27 +64,26 @@ _ROWS_OF_SESSIONS = """
     )
 """
 _FITTING_ROWS_OF_SESSIONS = f"""
-    SELECT r.id, r.length, t.terms FROM text_rows r INDEXED BY text_rows_place CROSS JOIN text_terms t ON t.id = r.id
+    SELECT t.id, t.length, t.terms FROM text_rows r INDEXED BY text_rows_place CROSS JOIN text_terms t ON t.id = r.id
     WHERE r.workspace_key = :workspace AND r.kind = :kind AND {FITS}
     AND r.session_key IN (SELECT value FROM json_each(:sessions))
 """  # noqa: S608 - two constants
 _ROWS = """
-    SELECT r.id, r.length, t.terms FROM json_each(?) wanted
-    CROSS JOIN text_rows r ON r.id = wanted.value CROSS JOIN text_terms t ON t.id = r.id
+    SELECT t.id, t.length, t.terms FROM json_each(?) wanted CROSS JOIN text_terms t ON t.id = wanted.value
 """
 _INDEXED = """
-    SELECT r.id, r.workspace_key, r.kind, r.length, t.terms FROM json_each(?) wanted
+    SELECT r.id, r.workspace_key, r.kind, t.length, t.terms FROM json_each(?) wanted
     CROSS JOIN text_rows r ON r.id = wanted.value CROSS JOIN text_terms t ON t.id = r.id
 """
 _OF_WORKSPACE = """
-    SELECT r.id, r.workspace_key, r.kind, r.length, t.terms
+    SELECT r.id, r.workspace_key, r.kind, t.length, t.terms
     FROM text_rows r CROSS JOIN text_terms t ON t.id = r.id WHERE r.workspace_key = ? LIMIT ?
 """
 _ADD_ROW = """
     INSERT INTO text_rows
-    (id, workspace_key, kind, session_key, author_key, observer_key, observed_key, level, at, length) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    (id, workspace_key, kind, session_key, author_key, observer_key, observed_key, level, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-_ADD_TERMS = "INSERT INTO text_terms (id, terms) VALUES (?, ?)"
+_ADD_TERMS = "INSERT INTO text_terms (id, length, terms) VALUES (?, ?, ?)"
 _ADD_POSTINGS = "INSERT INTO text_index (rowid, terms) VALUES (?, ?)"
 _REMOVE_POSTINGS = "INSERT INTO text_index (text_index, rowid, terms) VALUES ('delete', ?, ?)"
 _REMOVE_TERMS = "DELETE FROM text_terms WHERE id IN (SELECT value FROM json_each(?))"
@@ -126,12 +125,9 @@ class SqliteTextIndex:
         counts = {id: Counter(map(token, row.terms)) for id, row in unique.items()}
         connection.exec_driver_sql(
             _ADD_ROW,
-            [
-                (id, workspace, code, r.session, r.author, r.observer, r.observed, r.level, micros(r.at), len(r.terms))
-                for id, r in unique.items()
-            ],
+            [(id, workspace, code, r.session, r.author, r.observer, r.observed, r.level, micros(r.at)) for id, r in unique.items()],
         )
-        connection.exec_driver_sql(_ADD_TERMS, [(id, _written(held)) for id, held in counts.items()])
+        connection.exec_driver_sql(_ADD_TERMS, [(id, len(unique[id].terms), _written(held)) for id, held in counts.items()])
         prefix = _prefix(code, workspace)
         connection.exec_driver_sql(_ADD_POSTINGS, [(id, _tokens(prefix, held)) for id, held in counts.items()])
         total = sum(len(row.terms) for row in unique.values())
