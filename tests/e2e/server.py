@@ -1,0 +1,115 @@
+"""`memservice serve` as a process of its own, the way an operator starts it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sysconfig
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+MEMSERVICE = Path(sysconfig.get_path("scripts")) / "memservice"
+"""The console script of the environment under test."""
+
+START_SECONDS = 60.0
+STOP_SECONDS = 45.0
+KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "SYSTEMROOT", "COVERAGE_PROCESS_START")
+"""What a child inherits: nothing that the developer's shell sets may decide what a test sees."""
+
+
+def environment(**settings: str) -> dict[str, str]:
+    return {name: os.environ[name] for name in KEPT if name in os.environ} | settings
+
+
+class Server:
+    """A started server. What it prints is kept: `output` and `log`."""
+
+    def __init__(self, folder: Path, *options: str, **settings: str) -> None:
+        self.folder = folder
+        self._said: dict[str, list[str]] = {"stdout": [], "stderr": []}
+        self.process = subprocess.Popen(
+            [str(MEMSERVICE), "serve", "--port", "0", *options],
+            cwd=folder,
+            env=environment(**settings),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+        self._listening = threading.Event()
+        self._readers = [threading.Thread(target=self._read, args=(name,), daemon=True) for name in self._said]
+        for reader in self._readers:
+            reader.start()
+
+    @property
+    def output(self) -> str:
+        return "".join(self._said["stdout"])
+
+    @property
+    def log(self) -> str:
+        return "".join(self._said["stderr"])
+
+    @property
+    def url(self) -> str:
+        """Where it listens, once it answers. Raises with what it said if it does not start."""
+        deadline = time.monotonic() + START_SECONDS
+        while not self._listening.wait(0.1):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the server did not start (status {self.process.poll()}):\n{self.output}{self.log}")
+        found = re.search(r"^listening +(http://\S+)", self.output, re.M)
+        assert found is not None
+        return found[1]
+
+    def wait_until_healthy(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                with urllib.request.urlopen(f"{self.url}/health", timeout=10) as answer:
+                    if answer.status == 200:
+                        return
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                if time.monotonic() > deadline or self.process.poll() is not None:
+                    raise
+            time.sleep(0.1)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Tell it to end, and wait. Returns its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            status = self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+        for reader in self._readers:
+            reader.join(10)
+        return status
+
+    def _read(self, name: str) -> None:
+        stream = getattr(self.process, name)
+        for line in stream:
+            self._said[name].append(line)
+            if line.startswith("listening"):
+                self._listening.set()
+        stream.close()
+
+
+@contextmanager
+def serving(folder: Path, *options: str, **settings: str) -> Iterator[Server]:
+    """A healthy server in `folder` (its store is `memservice.db` there), stopped at the end, which has to be clean."""
+    server = Server(folder, *options, **settings)
+    try:
+        server.wait_until_healthy()
+        yield server
+    finally:
+        status = server.stop()
+    assert status == 0, f"the server ended with {status}:\n{server.log}"
+    assert "Traceback" not in server.log, server.log
