@@ -30,6 +30,9 @@ class Document(flask_smorest.Api):  # type: ignore[misc]  # flask-smorest has no
         self._app.register_blueprint(routes)
         self._described_later.append(routes)
 
+    def _register_pagination_header(self) -> None:
+        """Pages are described by their envelope: flask-smorest's own header of pages is not used."""
+
     def handle_http_exception(self, error: HTTPException) -> Response:
         return errors.from_framework(error)
 

@@ -11,7 +11,7 @@ from marshmallow import Schema, ValidationError, fields
 from memservice.api.schemas.base import Shape
 from memservice.api.schemas.fields import Coded, Part
 from memservice.domain.errors import InvalidInput, Problem
-from memservice.domain.values import loads, shown
+from memservice.domain.values import loads, name_problem, shown
 
 _NOTHING = object()
 
@@ -95,9 +95,15 @@ def _is_json(request: Request) -> bool:
 
 
 def path_problems(path: Mapping[str, str]) -> Iterator[Problem]:
-    """What is wrong with the path's parameters before anything is looked up: NUL, which some stores cannot even look for."""
+    """What is wrong with the path's parameters before anything is looked up.
+
+    A workspace is named by most paths and created by many, so its name is checked here. Of other names only NUL is refused, which some
+    stores cannot even look for: there are rows whose names nobody could create (scopes).
+    """
     for name, value in path.items():
-        if "\0" in value:
+        if name == "workspace_id" and (problem := name_problem(value)) is not None:
+            yield Problem(("path", name), problem, "string_pattern_mismatch")
+        elif "\0" in value:
             yield Problem(("path", name), "Names must not contain NUL")
 
 

@@ -50,6 +50,8 @@ def put(rt: Runtime, who: Principal, workspace: str, peer: str, target: str | No
         if target:
             naming.refuse_scope(target, view.peers.by_slug(place.key, target), ("query", "target"))
         found = view.peers.by_slug(place.key, peer)
+        if found is None:
+            naming.require_name(peer, ("path", "peer_id"))
         observer = found or peers.ensure(rt, view, place.key, [peer], ("path", "peer_id"))[peer]
         view.cards.save(
             Card(workspace_key=place.key, observer_key=observer.key, target=target or observer.slug, lines=stored, updated_at=rt.clock())

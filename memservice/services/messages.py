@@ -52,6 +52,7 @@ def create(
     Creates the workspace, the session and the authors that are missing, and makes the authors members. With an idempotency key that
     this session has seen before, the messages stored then are returned and nothing is stored.
     """
+    asked_at = rt.clock()  # before any message's time: authors are members when they speak
     prepared = [_prepare(rt, draft, index) for index, draft in enumerate(drafts)]
 
     def store(view: View) -> list[Message]:
@@ -61,7 +62,7 @@ def create(
         replayed = idempotency.replayed(view, room, idempotency_key)
         if replayed is not None:
             return replayed
-        sessions.join(rt, view, room, authors)
+        sessions.join(rt, view, room, authors, at=asked_at)
         seq, through = room.message_count, room.token_total
         rows: list[Message] = []
         for item in prepared:
@@ -126,6 +127,9 @@ def _authors(rt: Runtime, view: View, workspace: int, prepared: Sequence[_Prepar
     for index, slug in enumerate(slugs):
         naming.refuse_scope(slug, known.get(slug), ("body", "messages", index, "peer_id"))
     missing = [slug for slug in slugs if slug not in known]
+    for index, slug in enumerate(slugs):
+        if slug not in known:
+            naming.require_name(slug, ("body", "messages", index, "peer_id"))
     return known | peers.ensure(rt, view, workspace, missing, ("body", "messages")) if missing else known
 
 

@@ -87,6 +87,7 @@ def _upsert(
         found = view.peers.by_slug(place.key, slug, lock=True)
         naming.refuse_scope(slug, found, loc)
         if found is None:
+            naming.require_name(slug, loc)
             made = ensure(rt, view, place.key, [slug], loc, metadata=stored or {}, configuration=settings or {})
             return made[slug], True
         if stored is None and settings is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from memservice.domain import configuration
@@ -56,8 +57,15 @@ def ensure(rt: Runtime, view: View, workspace: Workspace, slug: str, loc: naming
     return view.sessions.save(session), True
 
 
-def join(rt: Runtime, view: View, session: Session, joining: Mapping[str, Peer], config: Mapping[str, MemberConfig] | None = None) -> None:
-    """Make peers members. An active member keeps its configuration; one that returns takes the new one."""
+def join(
+    rt: Runtime,
+    view: View,
+    session: Session,
+    joining: Mapping[str, Peer],
+    config: Mapping[str, MemberConfig] | None = None,
+    at: datetime | None = None,
+) -> None:
+    """Make peers members, from `at` (now) on. An active member keeps its configuration; one that returns takes the new one."""
     config = config or {}
     known = {member.peer_key: member for member in view.members.of_session(session.key, active=False)}
     changed: list[Member] = []
@@ -76,7 +84,7 @@ def join(rt: Runtime, view: View, session: Session, joining: Mapping[str, Peer],
                     kind=peer.kind,
                     observe_me=wanted.observe_me,
                     observe_others=wanted.observe_others,
-                    joined_at=rt.clock(),
+                    joined_at=at or rt.clock(),
                 )
             )
         elif member.left_at is not None:

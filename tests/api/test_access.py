@@ -1,0 +1,101 @@
+"""Every route declares who may call it, and the declarations are the contract's matrix."""
+
+from __future__ import annotations
+
+import pytest
+
+from memservice.api.auth import RouteAccess
+from memservice.api.routing import walk
+from memservice.app import GROUPS, create_app
+from memservice.domain.errors import ConfigurationError
+from memservice.settings import load_settings
+
+W, P, S = "workspace_id", "peer_id", "session_id"
+
+OPEN = RouteAccess(open=True)
+ADMIN = RouteAccess(admin=True)
+ANY = RouteAccess(handler=True)
+IN_WORKSPACE = RouteAccess(workspace=W, handler=True)
+WORKSPACE = RouteAccess(workspace=W)
+PEER = RouteAccess(workspace=W, peer=P)
+SESSION = RouteAccess(workspace=W, session=S)
+MEMBER = RouteAccess(workspace=W, session=S, member=True)
+
+_W = f"/v3/workspaces/<{W}>"
+_P = f"{_W}/peers/<{P}>"
+_S = f"{_W}/sessions/<{S}>"
+
+MATRIX = {
+    ("GET", "/health"): OPEN,
+    ("POST", "/v3/workspaces/list"): ADMIN,
+    ("POST", "/v3/workspaces"): ANY,
+    ("PUT", _W): WORKSPACE,
+    ("POST", f"{_W}/search"): WORKSPACE,
+    ("GET", f"{_W}/queue/status"): WORKSPACE,
+    ("POST", f"{_W}/peers/list"): WORKSPACE,
+    ("POST", f"{_W}/sessions/list"): WORKSPACE,
+    ("POST", f"{_W}/conclusions"): WORKSPACE,
+    ("POST", f"{_W}/conclusions/list"): WORKSPACE,
+    ("POST", f"{_W}/conclusions/query"): WORKSPACE,
+    ("GET", f"{_W}/conclusions/<conclusion_id>"): WORKSPACE,
+    ("DELETE", f"{_W}/conclusions/<conclusion_id>"): WORKSPACE,
+    ("POST", f"{_W}/peers"): IN_WORKSPACE,
+    ("POST", f"{_W}/sessions"): IN_WORKSPACE,
+    ("PUT", _P): PEER,
+    ("POST", f"{_P}/sessions"): PEER,
+    ("POST", f"{_P}/representation"): PEER,
+    ("GET", f"{_P}/card"): PEER,
+    ("PUT", f"{_P}/card"): PEER,
+    ("GET", f"{_P}/context"): PEER,
+    ("POST", f"{_P}/search"): PEER,
+    ("PUT", _S): SESSION,
+    ("POST", f"{_S}/peers"): SESSION,
+    ("PUT", f"{_S}/peers"): SESSION,
+    ("DELETE", f"{_S}/peers"): SESSION,
+    ("PUT", f"{_S}/peers/<{P}>/config"): SESSION,
+    ("POST", f"{_S}/messages"): SESSION,
+    ("PUT", f"{_S}/messages/<message_id>"): SESSION,
+    ("POST", f"{_S}/messages/list"): MEMBER,
+    ("GET", f"{_S}/messages/<message_id>"): MEMBER,
+    ("GET", f"{_S}/context"): MEMBER,
+    ("GET", f"{_S}/summaries"): MEMBER,
+    ("GET", f"{_S}/peers"): MEMBER,
+    ("GET", f"{_S}/peers/<{P}>/config"): MEMBER,
+    ("POST", f"{_S}/search"): MEMBER,
+    ("GET", f"/v2/peers/<{P}>/card"): RouteAccess(peer=P, handler=True),
+}
+
+SERVED_ALONGSIDE = {"/openapi.json"}
+
+
+def test_the_declarations_are_the_matrix() -> None:
+    declared = {(operation.method, operation.rule): operation.access for operation, _ in walk(GROUPS)}
+    assert declared == MATRIX
+
+
+def test_exactly_seven_routes_are_open_to_members() -> None:
+    assert sum(access.member for access in MATRIX.values()) == 7
+
+
+def test_what_is_declared_names_parameters_of_the_path() -> None:
+    for operation, _ in walk(GROUPS):
+        for name in (operation.access.workspace, operation.access.peer, operation.access.session):
+            assert name is None or f"<{name}>" in operation.rule, operation.rule
+
+
+def test_nothing_is_served_undeclared() -> None:
+    app = create_app(load_settings(environ={}))
+    declared = {(operation.method, operation.rule.rstrip("/")) for operation, _ in walk(GROUPS)}
+    served = {
+        (method, rule.rule.rstrip("/"))
+        for rule in app.url_map.iter_rules()
+        for method in (rule.methods or set()) - {"HEAD"}
+        if rule.rule not in SERVED_ALONGSIDE
+    }
+    assert served == declared
+
+
+def test_authentication_that_is_not_there_is_refused_at_the_start() -> None:
+    settings = load_settings(environ={"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 32})
+    with pytest.raises(ConfigurationError, match="not available yet in this release"):
+        create_app(settings)

@@ -1,0 +1,110 @@
+"""Making the application."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from flask import Blueprint, Flask
+
+from memservice.app import create_app
+from memservice.hookspecs import hookimpl
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.settings import load_settings
+
+MEMORY = load_settings(environ={}, overrides={"DB_CONNECTION_URI": "memory://"})
+
+
+def test_nothing_is_opened_until_a_request_needs_it() -> None:
+    nowhere = load_settings(environ={}, overrides={"DB_CONNECTION_URI": "nosuchstorage://x"})
+    client = create_app(nowhere).test_client()
+    assert client.get("/health").status_code == 200
+    assert client.get("/openapi.json").status_code == 200
+    assert client.post("/v3/workspaces/list?page=0").status_code == 422
+    assert client.post("/v3/workspaces/list").status_code == 500
+
+
+def test_one_runtime_is_opened_however_many_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Runtime] = []
+    original = Runtime.__init__
+
+    def counting(self: Runtime, *args: Any, **kwargs: Any) -> None:
+        opened.append(self)
+        original(self, *args, **kwargs)
+
+    monkeypatch.setattr(Runtime, "__init__", counting)
+    app = create_app(MEMORY)
+    with ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(lambda _: app.test_client().post("/v3/workspaces/list").status_code, range(16)))
+    assert statuses == [200] * 16
+    assert len(opened) == 1
+    app.extensions["memservice"].close()
+
+
+def test_applications_share_nothing() -> None:
+    one, two = create_app(MEMORY), create_app(MEMORY)
+    assert one.test_client().post("/v3/workspaces", json={"id": "a"}).status_code == 201
+    assert two.test_client().post("/v3/workspaces", json={"id": "a"}).status_code == 201
+    assert one.test_client().post("/v3/workspaces", json={"id": "a"}).status_code == 200
+
+
+class Plugin:
+    """Adds a route of its own, one that memservice has, and listens for the start."""
+
+    def __init__(self) -> None:
+        self.started: list[Flask] = []
+
+    @hookimpl
+    def memservice_blueprints(self) -> list[Blueprint]:
+        extra = Blueprint("extra", __name__)
+        extra.add_url_rule("/extra", "extra", lambda: {"extra": True})
+        extra.add_url_rule("/health", "health", lambda: {"status": "usurped"})
+        return [extra]
+
+    @hookimpl
+    def memservice_app_started(self, app: Flask) -> None:
+        self.started.append(app)
+
+
+def test_plugins_may_add_routes_but_not_take_ours() -> None:
+    plugin = Plugin()
+    plugins = load_plugins(MEMORY)
+    plugins._manager.register(plugin)
+    app = create_app(runtime=Runtime(MEMORY, plugins))
+    assert plugin.started == [app]
+    client = app.test_client()
+    assert client.get("/extra").get_json() == {"extra": True}
+    assert client.get("/extra").headers["X-Request-Id"]
+    assert client.get("/health").get_json() == {"status": "ok"}
+
+
+def test_limits_follow_the_settings() -> None:
+    overrides = {"DB_CONNECTION_URI": "memory://", "MAX_MESSAGE_SIZE": "10", "GET_CONTEXT_MAX_TOKENS": "500", "CORS_ORIGINS": '["*"]'}
+    client = create_app(load_settings(environ={}, overrides=overrides)).test_client()
+
+    def send(content: str) -> int:
+        return client.post("/v3/workspaces/w/sessions/s/messages", json={"messages": [{"content": content, "peer_id": "p"}]}).status_code
+
+    assert send("x" * 10) == 201
+    assert send("x" * 11) == 422
+    assert client.get("/v3/workspaces/w/sessions/s/context?tokens=500").status_code == 200
+    assert client.get("/v3/workspaces/w/sessions/s/context?tokens=501").status_code == 422
+    document = client.get("/openapi.json").get_json()
+    assert document["components"]["schemas"]["MessageCreate"]["properties"]["content"]["maxLength"] == 10
+    answer = client.get("/health", headers={"Origin": "http://any.example"})
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert "Access-Control-Allow-Credentials" not in answer.headers
+
+
+def test_making_it_imports_no_drivers_models_or_servers() -> None:
+    unwanted = {"sqlite3", "gunicorn", "redis", "rq", "httpx", "rs_bpe", "alembic", "sqlalchemy", "pysbd", "jwt"}
+    program = (
+        "import sys; from memservice.app import create_app; from memservice.settings import load_settings;"
+        f"create_app(load_settings(environ={{}})); print(sorted(set(sys.modules) & {unwanted}))"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout.strip() == "[]"

@@ -1,0 +1,131 @@
+"""How values are read: as lenient as the clients expect, and no more."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from marshmallow import Schema, ValidationError, fields
+
+from memservice.api.schemas.base import Shape
+from memservice.api.schemas.checks import Length, OneOf, Pattern, Range
+from memservice.api.schemas.fields import Coded, Flag, ListOf, MapOf, Moment, Name, Number, Object, OneOrMore, Part, Text, Whole
+
+
+def read(field: fields.Field[Any], value: object) -> Any:
+    return Shape.from_dict({"it": field})().load({"it": value})["it"]
+
+
+def code(field: fields.Field[Any], value: object) -> str:
+    with pytest.raises(ValidationError) as caught:
+        read(field, value)
+    messages = caught.value.messages
+    assert isinstance(messages, dict)
+    (message,) = messages["it"]
+    assert isinstance(message, Coded)
+    return message.code
+
+
+@pytest.mark.parametrize("value", [True, "true", "TRUE", "True", "1", 1, 1.0, "on", "t", "y", "YES"])
+def test_what_is_true(value: object) -> None:
+    assert read(Flag(), value) is True
+
+
+@pytest.mark.parametrize("value", [False, "false", "0", 0, 0.0, "off", "F", "n", "No"])
+def test_what_is_false(value: object) -> None:
+    assert read(Flag(), value) is False
+
+
+@pytest.mark.parametrize("value", ["", "2", 2, -1, 0.5, "maybe", [], {}, None, " true"])
+def test_what_is_no_boolean(value: object) -> None:
+    assert code(Flag(), value) == "bool_parsing"
+
+
+@pytest.mark.parametrize(
+    ("value", "number"), [(5, 5), ("5", 5), (5.0, 5), ("5.0", 5), (" 5 ", 5), ("-5", -5), ("+5", 5), (2**63 - 1, 2**63 - 1)]
+)
+def test_integers(value: object, number: int) -> None:
+    read_value = read(Whole(), value)
+    assert read_value == number
+    assert type(read_value) is int
+
+
+@pytest.mark.parametrize("value", ["", "x", 5.5, "5.5", True, None, [], "1e3", "1_000", "٣", 2**63, "9" * 5_000, float("1e300"), "0x10"])
+def test_what_is_no_integer(value: object) -> None:
+    assert code(Whole(), value) == "int_parsing"
+
+
+@pytest.mark.parametrize(("value", "number"), [(0.5, 0.5), ("0.5", 0.5), (1, 1.0), ("1e-3", 0.001)])
+def test_numbers(value: object, number: float) -> None:
+    assert read(Number(), value) == number
+
+
+@pytest.mark.parametrize("value", ["", "x", "nan", "inf", "-Infinity", True, None, [], "1e400", 10**400])
+def test_what_is_no_number(value: object) -> None:
+    assert code(Number(), value) == "float_parsing"
+
+
+@pytest.mark.parametrize("value", [5, 1.5, True, None, [], {}, b"x"])
+def test_text_is_made_from_nothing_else(value: object) -> None:
+    assert code(Text(), value) == "string_type"
+
+
+def test_names_hold_no_nul() -> None:
+    assert read(Name(), "any thing ü") == "any thing ü"
+    assert code(Name(), "a\0") == "value_error"
+
+
+def test_times_are_utc() -> None:
+    assert read(Moment(), "2024-01-01T02:00:00+02:00") == datetime(2024, 1, 1, tzinfo=UTC)
+    assert read(Moment(), 0) == datetime(1970, 1, 1, tzinfo=UTC)
+    assert code(Moment(), "soon") == "datetime_parsing"
+
+
+def test_bounds_have_kinds() -> None:
+    assert code(Text(validate=Length(2, 3)), "a") == "string_too_short"
+    assert code(Text(validate=Length(2, 3)), "abcd") == "string_too_long"
+    assert code(ListOf(Text(), validate=Length(1, 1)), []) == "too_short"
+    assert code(ListOf(Text(), validate=Length(1, 1)), ["a", "b"]) == "too_long"
+    assert code(Whole(validate=Range(1, 2)), 0) == "greater_than_equal"
+    assert code(Whole(validate=Range(1, 2)), 3) == "less_than_equal"
+    assert code(Text(validate=OneOf("a", "b")), "c") == "literal_error"
+    assert code(Text(validate=Pattern("^[a-z]+$")), "a\n") == "string_pattern_mismatch"
+    assert code(Object(), []) == "dict_type"
+    assert code(ListOf(Text()), "abc") == "list_type"
+    assert code(ListOf(Text()), {"a": 1}) == "list_type"
+
+
+def test_problems_inside_are_placed_inside() -> None:
+    class Inner(Shape):
+        x = Whole(required=True)
+
+    def messages(field: fields.Field[Any], value: object) -> Any:
+        with pytest.raises(ValidationError) as caught:
+            read(field, value)
+        assert isinstance(caught.value.messages, dict)
+        return caught.value.messages["it"]
+
+    assert list(messages(MapOf(Part(Inner)), {"a": {"x": 1}, "b": {}, "c": 5})) == ["b", "c"]
+    assert list(messages(ListOf(Part(Inner)), [{"x": 1}, {}])) == [1]
+    assert list(messages(OneOrMore(3), ["a", 1, None])) == [1, 2]
+
+
+def test_one_or_more() -> None:
+    assert read(OneOrMore(2), "a") == "a"
+    assert read(OneOrMore(2), ["a", "b"]) == ["a", "b"]
+    assert code(OneOrMore(2), []) == "too_short"
+    assert code(OneOrMore(2), ["a", "b", "c"]) == "too_long"
+    assert code(OneOrMore(2), 5) == "string_type"
+
+
+def test_required_and_unknown() -> None:
+    class Inner(Shape):
+        x = Text(required=True)
+
+    assert isinstance(Inner(), Schema)
+    assert Inner().load({"x": "a", "y": 1}) == {"x": "a"}
+    with pytest.raises(ValidationError) as caught:
+        Inner().load({})
+    assert isinstance(caught.value.messages, dict)
+    assert caught.value.messages["x"][0].code == "missing"

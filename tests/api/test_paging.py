@@ -1,0 +1,159 @@
+"""Pages: the same rules on every listing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from api.conftest import Api
+
+LISTINGS = {
+    "workspaces": ("POST", "//v3/workspaces/list"),
+    "peers": ("POST", "/peers/list"),
+    "sessions": ("POST", "/sessions/list"),
+    "a peer's sessions": ("POST", "/peers/alice/sessions"),
+    "messages": ("POST", "/sessions/s0/messages/list"),
+    "conclusions": ("POST", "/conclusions/list"),
+    "session peers": ("GET", "/sessions/s0/peers"),
+}
+
+every_listing = pytest.mark.parametrize("listing", LISTINGS)
+every_body_listing = pytest.mark.parametrize("listing", [name for name, (method, _) in LISTINGS.items() if method == "POST"])
+
+
+@pytest.fixture
+def full(api: Api) -> Api:
+    """Five of everything."""
+    for number in range(5):
+        api.session(f"s{number}", peers={"alice": {}})
+    api.ok(api.post("/sessions/s0/peers", {f"p{number}": {} for number in range(4)}))
+    api.say("s0", *[("alice", f"message {number}") for number in range(5)])
+    for number in range(5):
+        api.conclude("alice", "alice", f"conclusion {number}")
+    for number in range(4):
+        api.ok(api.put(f"//v3/workspaces/{api.workspace}-{number}", {}))
+    return api
+
+
+def read(api: Api, listing: str, **query: Any) -> Any:
+    method, path = LISTINGS[listing]
+    options: dict[str, Any] = {"query_string": query}
+    if listing == "workspaces":
+        ids = [api.workspace, *(f"{api.workspace}-{number}" for number in range(4))]
+        options["json"] = {"filters": {"id": ids}}
+    return api.ok(api.call(method, path, **options))
+
+
+@every_listing
+def test_pages_partition_the_listing(full: Api, listing: str) -> None:
+    whole = read(full, listing)
+    assert (whole["total"], whole["page"], whole["size"], whole["pages"]) == (5, 1, 50, 1)
+    assert list(whole) == ["items", "total", "page", "size", "pages"]
+    pages = [read(full, listing, page=number, size=2) for number in (1, 2, 3)]
+    assert [len(page["items"]) for page in pages] == [2, 2, 1]
+    assert [item for page in pages for item in page["items"]] == whole["items"]
+    assert {(page["total"], page["size"], page["pages"]) for page in pages} == {(5, 2, 3)}
+    assert [page["page"] for page in pages] == [1, 2, 3]
+
+
+@every_listing
+def test_reverse_turns_the_whole_listing_round(full: Api, listing: str) -> None:
+    whole = read(full, listing)["items"]
+    assert read(full, listing, reverse="true")["items"] == whole[::-1]
+    assert read(full, listing, reverse="false")["items"] == whole
+    assert read(full, listing, reverse="true", size=2, page=2)["items"] == whole[::-1][2:4]
+
+
+@every_listing
+def test_a_page_past_the_end_is_empty_with_the_real_totals(full: Api, listing: str) -> None:
+    for number in (4, 1_000, 92_233_720_368_547_758):
+        page = read(full, listing, page=number, size=2)
+        assert page == {"items": [], "total": 5, "page": number, "size": 2, "pages": 3}
+        assert read(full, listing, page=number, size=2, reverse=1)["items"] == []
+
+
+@every_listing
+@pytest.mark.parametrize("value", ["0", "-1", "x", "", "1.5", "99999999999999999999", "9223372036854775807", "1e3", "true", "٣"])
+def test_odd_page_numbers_are_refused(api: Api, listing: str, value: str) -> None:
+    method, path = LISTINGS[listing]
+    api.refused(api.call(method, path, query_string={"page": value}), ["query", "page"])
+
+
+@every_listing
+@pytest.mark.parametrize("value", ["0", "-1", "101", "x", "", "99999999999999999999"])
+def test_odd_sizes_are_refused(api: Api, listing: str, value: str) -> None:
+    method, path = LISTINGS[listing]
+    api.refused(api.call(method, path, query_string={"size": value}), ["query", "size"])
+
+
+@every_listing
+def test_odd_reverse_is_refused(api: Api, listing: str) -> None:
+    method, path = LISTINGS[listing]
+    api.refused(api.call(method, path, query_string={"reverse": "backwards"}), ["query", "reverse"])
+
+
+@every_body_listing
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"content_type": "application/json"},
+        {"content_type": "application/json", "data": b""},
+        {"content_type": "application/json", "data": b" \n"},
+        {"content_type": "application/json", "data": b"null"},
+        {"content_type": "application/json", "data": b"{}"},
+        {"content_type": "application/json", "data": b'{"filters":{}}'},
+        {"content_type": "application/json", "data": b'{"filters":null,"unknown":1}'},
+        {"content_type": "application/json; charset=utf-8", "data": b"{}"},
+    ],
+)
+def test_bodies_of_listings_are_optional(api: Api, listing: str, options: dict[str, Any]) -> None:
+    _, path = LISTINGS[listing]
+    page = api.ok(api.post(path, **options))
+    assert set(page) == {"items", "total", "page", "size", "pages"}
+
+
+@every_body_listing
+@pytest.mark.parametrize("filters", ["x", 1, [], True])
+def test_filters_must_be_an_object(api: Api, listing: str, filters: object) -> None:
+    _, path = LISTINGS[listing]
+    api.refused(api.post(path, {"filters": filters}), ["body", "filters"])
+
+
+@every_body_listing
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"nonsense": 1},
+        {"created_at": "soon"},
+        {"created_at": {"gt": None}},
+        {"created_at": {"about": "2024-01-01"}},
+        {"created_at": {"gt": "2024-01-01", "about": 1}},
+        {"AND": {}},
+        {"OR": [1]},
+        {"NOT": {"created_at": "2024-01-01"}},
+        {"metadata": "x"},
+        {"metadata": {"ne": 1}},
+        {"AND": [{"AND": [{"AND": [{"AND": [{"AND": [{"AND": []}]}]}]}]}]},
+    ],
+)
+def test_bad_filters_are_refused_with_a_place(full: Api, listing: str, filters: dict[str, Any]) -> None:
+    _, path = LISTINGS[listing]
+    problems = full.refused(full.post(path, {"filters": filters}))
+    assert problems[0]["loc"][:2] == ["body", "filters"]
+
+
+@every_body_listing
+def test_five_levels_of_nesting_pass(full: Api, listing: str) -> None:
+    _, path = LISTINGS[listing]
+    five: dict[str, Any] = {"AND": [{"AND": [{"AND": [{"AND": [{"AND": []}]}]}]}]}
+    assert full.ok(full.post(path, {"filters": five}))["total"] >= 5
+
+
+@every_body_listing
+def test_the_nothing_filter_finds_nothing(full: Api, listing: str) -> None:
+    _, path = LISTINGS[listing]
+    nothing = full.ok(full.post(path, {"filters": {"created_at": {"lt": "1970-01-01"}}}))
+    assert (nothing["items"], nothing["total"], nothing["pages"]) == ([], 0, 0)
