@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from memservice.domain.ids import fingerprint, new_uid
-from memservice.domain.records import DELETING, EXPLICIT, Conclusion, Message, Peer, Session, Task
+from memservice.domain.records import DELETING, EXPLICIT, SCOPE, Conclusion, Message, Peer, Session, Task
 from memservice.pipeline.echo import EchoGuard
 from memservice.pipeline.handler import Outcome, Prepared, nothing
 from memservice.runtime import Runtime
@@ -35,6 +35,7 @@ class _Material:
     session: Session
     observed: Peer
     observers: Sequence[Peer]
+    """As frozen in the tasks, the observed peer first. The session's scopes are those of the moment of storing."""
     messages: Sequence[Message]
     """The batch's own messages, by the observed peer."""
     window: Sequence[Message]
@@ -73,13 +74,16 @@ class Derive:
         counts: Counter[str] = Counter(statements=len(derived.statements))
         with rt.storage.read() as view:
             echoes = EchoGuard(rt, view, material.session, material.observed)
-            kept = [statement for statement in derived.statements if not echoes.repeats(statement, material.messages)]
-        counts["echo"] = counts["statements"] - len(kept)
-        kept = _distinct(kept)
-        vectors = indexing.embed_inline(rt, [statement.content.strip() for statement in kept]) if kept else []
+            echoes.expect(len(derived.statements))
+            said = [statement for statement in derived.statements if not echoes.repeats(statement, material.messages)]
+            scopes = _scopes(view, material.session)
+        counts["echo"] = counts["statements"] - len(said)
+        drafts = _drafts(rt, material, _distinct(said), derived.spent.model)
+        kept = {observer.key: _allowed(rt, drafts, observer, counts) for observer in (*material.observers, *scopes)}
+        vectors = indexing.embed_inline(rt, [draft.content for draft in drafts]) if drafts else []
 
         def store(view: View) -> Outcome:
-            return _store(rt, view, material, kept, vectors, derived.spent.model, counts.copy())
+            return _store(rt, view, material, drafts, kept, vectors, counts.copy())
 
         return Prepared(store)
 
@@ -98,7 +102,14 @@ def _read(view: View, tasks: Sequence[Task]) -> _Material | None:
     window = view.messages.run(session.key, messages[0].seq - CONTEXT_BEFORE, messages[-1].seq)
     authors = view.peers.by_keys(sorted({message.author_key for message in window}))
     names = {peer.slug: name for peer in authors.values() if (name := display_name(peer))}
-    return _Material(session, observed, [peers[key] for key in keys if key in peers], messages, window, names)
+    observers = [peers[key] for key in keys if key in peers and peers[key].kind != SCOPE]
+    return _Material(session, observed, observers, messages, window, names)
+
+
+def _scopes(view: View, session: Session) -> list[Peer]:
+    """The scopes that the session is in now."""
+    keys = [member.peer_key for member in view.members.of_session(session.key) if member.kind == SCOPE]
+    return list(view.peers.by_keys(keys).values())
 
 
 def _request(material: _Material, instructions: str | None) -> DeriveRequest:
@@ -129,55 +140,70 @@ def _distinct(statements: Sequence[Statement]) -> list[Statement]:
     return list(found.values())
 
 
+def _drafts(rt: Runtime, material: _Material, statements: Sequence[Statement], model: str | None) -> list[Conclusion]:
+    """The conclusions as the observed peer itself will hold them, without keys."""
+    sent = {message.key: message.created_at for message in material.messages}
+    newest = max(sent.values())
+    return [
+        Conclusion(
+            uid=new_uid(),
+            workspace_key=material.session.workspace_key,
+            collection_key=0,
+            observer_key=material.observed.key,
+            observed_key=material.observed.key,
+            session_key=material.session.key,
+            observer=material.observed.slug,
+            observed=material.observed.slug,
+            session=material.session.slug,
+            content=statement.content,
+            fingerprint=fingerprint(statement.content),
+            message_keys=list(statement.message_keys),
+            reasoner=rt.reasoner.name,
+            model=model,
+            said_at=max((sent[key] for key in statement.message_keys if key in sent), default=newest),
+            created_at=rt.clock(),
+        )
+        for statement in statements
+    ]
+
+
+def _held_by(draft: Conclusion, observer: Peer) -> Conclusion:
+    return draft if draft.observer_key == observer.key else replace(draft, uid=new_uid(), observer_key=observer.key, observer=observer.slug)
+
+
+def _allowed(rt: Runtime, drafts: Sequence[Conclusion], observer: Peer, counts: Counter[str]) -> set[str]:
+    """Fingerprints of what the plugins let this observer hold."""
+    allowed = {draft.fingerprint for draft in drafts if listeners.may_store(rt.plugins, _held_by(draft, observer))}
+    counts["refused"] += len(drafts) - len(allowed)
+    return allowed
+
+
 def _store(
     rt: Runtime,
     view: View,
     material: _Material,
-    statements: Sequence[Statement],
+    drafts: Sequence[Conclusion],
+    kept: Mapping[int, set[str]],
     vectors: Sequence[Vector] | None,
-    model: str | None,
     counts: Counter[str],
 ) -> Outcome:
-    workspace = material.session.workspace_key
-    sent = {message.key: message.created_at for message in material.messages}
-    marks = [fingerprint(statement.content) for statement in statements]
-    for observer in material.observers:
-        if not statements:
-            break
+    # Held until commit: a scope that takes the session in either sees these conclusions, or is seen here.
+    session = view.sessions.by_key(material.session.key, lock=True)
+    if session is None or session.state == DELETING:
+        return {"skipped": "the session is gone"}
+    for observer in (*material.observers, *_scopes(view, session)) if drafts else ():
+        # A scope that came only now is treated as the observed peer is.
+        wanted = kept.get(observer.key, kept[material.observed.key])
+        places = [place for place, draft in enumerate(drafts) if draft.fingerprint in wanted]
+        if not places:
+            continue
         collection = ensure_collection(rt, view, observer, material.observed)
-        known = view.conclusions.same(collection.key, EXPLICIT, marks, material.session.key)
-        view.conclusions.reinforce([known[mark].key for mark in marks if mark in known])
-        rows: list[Conclusion] = []
-        places: list[int] = []
-        for place, (statement, mark) in enumerate(zip(statements, marks, strict=True)):
-            if mark in known:
-                continue
-            row = Conclusion(
-                uid=new_uid(),
-                workspace_key=workspace,
-                collection_key=collection.key,
-                observer_key=observer.key,
-                observed_key=material.observed.key,
-                session_key=material.session.key,
-                observer=observer.slug,
-                observed=material.observed.slug,
-                session=material.session.slug,
-                content=statement.content,
-                fingerprint=mark,
-                message_keys=list(statement.message_keys),
-                reasoner=rt.reasoner.name,
-                model=model,
-                said_at=max(sent[key] for key in statement.message_keys if key in sent),
-                created_at=rt.clock(),
-            )
-            if listeners.may_store(rt.plugins, row):
-                rows.append(row)
-                places.append(place)
-            else:
-                counts["refused"] += 1
-        stored = view.conclusions.put(rows)
+        known = view.conclusions.same(collection.key, EXPLICIT, [drafts[place].fingerprint for place in places], session.key)
+        view.conclusions.reinforce([conclusion.key for conclusion in known.values()])
+        places = [place for place in places if drafts[place].fingerprint not in known]
+        stored = view.conclusions.put([replace(_held_by(drafts[place], observer), collection_key=collection.key) for place in places])
         chosen = None if vectors is None else [vectors[place] for place in places]
-        view.tasks.add(indexing.index_conclusions(rt, view, workspace, stored, chosen))
+        view.tasks.add(indexing.index_conclusions(rt, view, session.workspace_key, stored, chosen))
         if stored:
             view.conclusions.count_explicit(collection.key, len(stored))
         counts["stored"] += len(stored)

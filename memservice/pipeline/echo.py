@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memservice.domain import ranking
-from memservice.domain.echo import shingles_overlap
+from memservice.domain.echo import Sayings, shingles_overlap
 from memservice.domain.filters import where
-from memservice.domain.records import Card, Message, Peer, Session
+from memservice.domain.records import Card, Conclusion, Message, Peer, Session
 from memservice.domain.text import analyse
 from memservice.runtime import Runtime
 from memservice.services.indexing import CONCLUSION
@@ -22,9 +22,11 @@ from memservice.spi.where import Where
 SAME = 0.9
 """The share of a sentence's shingles that is found again in an echo."""
 CANDIDATES = 8
-"""Conclusions that a sentence is compared with."""
+"""Conclusions that a sentence is compared with, where each is looked up."""
 MAX_TERMS = 4
 """Terms that candidates are looked up by. An echo has nearly all of a sentence's terms, so a few that tell much are enough."""
+READ_PER_LOOKUP = 25
+"""Conclusions that are read in about the time of one look-up."""
 
 
 class EchoGuard:
@@ -36,6 +38,7 @@ class EchoGuard:
         self._others = tuple(member.peer_key for member in others)
         self._cards = self._card_lines(tuple(member.peer for member in others))
         self._summaries = self._summary_lines()
+        self._read: tuple[Sayings, list[Conclusion]] | None = None
 
     def _card_lines(self, others: tuple[str, ...]) -> list[str]:
         if not others:
@@ -57,6 +60,18 @@ class EchoGuard:
             if not line.startswith(own)
         ]
 
+    def expect(self, statements: int) -> None:
+        """So many statements will be asked about: for many, everything that is held about the others is read once, if that is less."""
+        collections = (
+            self._view.conclusions.collections(self._session.workspace_key, where(observed_key=self._others)) if self._others else []
+        )
+        if sum(collection.explicit_count for collection in collections) > statements * READ_PER_LOOKUP:
+            return
+        held = (
+            self._view.conclusions.page(self._session.workspace_key, where(observed_key=self._others), limit=None) if self._others else []
+        )
+        self._read = Sayings(conclusion.content for conclusion in held), held
+
     def repeats(self, statement: Statement, messages: Sequence[Message]) -> bool:
         """Does the statement only repeat what was known about others before it was said?"""
         if not self._others:
@@ -73,13 +88,18 @@ class EchoGuard:
         return self._repeats_conclusion(text, key)
 
     def _repeats_conclusion(self, text: str, said: int) -> bool:
+        if self._read is not None:
+            sayings, held = self._read
+            return any(_known_before(held[place], said) for place in sayings.repeating(text, SAME))
         # Long words and numbers are rare as a rule, and rare terms have few rows to look at.
         terms = tuple(sorted(set(analyse(text)), key=lambda term: (not term.isdecimal(), -len(term), term))[:MAX_TERMS])
         narrowed = Where(observed=self._others)
         matches = self._rt.storage.text.search(self._view, CONCLUSION, self._session.workspace_key, terms, CANDIDATES * 8, narrowed)
         best = ranking.ranked(ranking.bm25(matches), CANDIDATES)
-        for conclusion in self._view.conclusions.by_keys(best).values():
-            before = not conclusion.message_keys or min(conclusion.message_keys) < said
-            if before and shingles_overlap(text, conclusion.content) >= SAME:
-                return True
-        return False
+        found = self._view.conclusions.by_keys(best).values()
+        return any(_known_before(conclusion, said) and shingles_overlap(text, conclusion.content) >= SAME for conclusion in found)
+
+
+def _known_before(conclusion: Conclusion, said: int) -> bool:
+    """Was it derived from what came before the message of that key, or told to the service?"""
+    return not conclusion.message_keys or min(conclusion.message_keys) < said

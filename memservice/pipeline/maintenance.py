@@ -24,24 +24,28 @@ def sweep(rt: Runtime) -> Counter[str]:
     """Erase what is over, in short transactions. One process at a time does it; the others return at once with nothing."""
     erased: Counter[str] = Counter()
     mine = owner.this_process()
-    lease = rt.storage.write(lambda view: view.tasks.claim(UNIT, mine, rt.clock(), INTERVAL_SECONDS))
-    if lease is None:
-        return erased
     try:
-        now = rt.clock()
-        retention = rt.settings.retention
-        done = now - timedelta(hours=retention.done_tasks_hours)
-        failed = now - timedelta(seconds=rt.settings.deriver.queue_error_retention_seconds)
-        erased["done tasks"] = rt.storage.write(lambda view: view.tasks.purge(DONE, done))
-        erased["failed tasks"] = rt.storage.write(lambda view: view.tasks.purge(FAILED, failed))
-        before = now - timedelta(minutes=retention.deleted_conclusions_minutes)
-        while purged := rt.storage.write(lambda view: _purge_deleted(view, before)):
-            erased["deleted conclusions"] += purged
+        lease = rt.storage.write(lambda view: view.tasks.claim(UNIT, mine, rt.clock(), INTERVAL_SECONDS))
+        if lease is not None:
+            _erase(rt, erased)
+            rt.storage.write(lambda view: view.tasks.release(lease))
     finally:
-        rt.storage.write(lambda view: view.tasks.release(lease))
+        owner.ended(mine)
     if erased.total():
         log.info("erased %s", ", ".join(f"{number} {name}" for name, number in erased.items() if number))
     return erased
+
+
+def _erase(rt: Runtime, erased: Counter[str]) -> None:
+    now = rt.clock()
+    retention = rt.settings.retention
+    done = now - timedelta(hours=retention.done_tasks_hours)
+    failed = now - timedelta(seconds=rt.settings.deriver.queue_error_retention_seconds)
+    erased["done tasks"] = rt.storage.write(lambda view: view.tasks.purge(DONE, done))
+    erased["failed tasks"] = rt.storage.write(lambda view: view.tasks.purge(FAILED, failed))
+    before = now - timedelta(minutes=retention.deleted_conclusions_minutes)
+    while purged := rt.storage.write(lambda view: _purge_deleted(view, before)):
+        erased["deleted conclusions"] += purged
 
 
 def _purge_deleted(view: View, before: datetime) -> int:
@@ -51,8 +55,8 @@ def _purge_deleted(view: View, before: datetime) -> int:
 
 
 def free_abandoned(rt: Runtime) -> int:
-    """Let go of leases whose holders were processes of this machine that have ended, so that a restart need not wait for them to
-    expire. Returns how many."""
+    """Let go of leases whose holders were processes of this machine that have ended, and of this process's own that it could not give
+    back, so that nobody need wait for them to expire. Returns how many."""
     with rt.storage.read() as view:
         gone = [lease for lease in view.tasks.leases() if owner.is_gone(lease.owner)]
     for lease in gone:

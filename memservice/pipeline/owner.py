@@ -18,18 +18,31 @@ def _started(pid: int) -> str:
     return stat.rpartition(")")[2].split()[19]
 
 
+_claims: set[str] = set()
+"""Owner names of this process that are in use."""
+
+
 def this_process() -> str:
-    """A new owner name for one claim of this process."""
+    """A new owner name for one claim of this process, in use until `ended`."""
     pid = os.getpid()
-    return "|".join((socket.gethostname(), str(pid), _started(pid), new_uid()))
+    name = "|".join((socket.gethostname(), str(pid), _started(pid), new_uid()))
+    _claims.add(name)
+    return name
+
+
+def ended(owner: str) -> None:
+    """The work under this name is over. A lease that could not be given back, since the store was away, is now known to be abandoned."""
+    _claims.discard(owner)
 
 
 def is_gone(owner: str) -> bool:
-    """True only if the owner was a process of this machine and has certainly ended."""
+    """True only if the owner was a process of this machine, and either that process or, in this one, the work has certainly ended."""
     parts = owner.split("|")
     if len(parts) != 4 or parts[0] != socket.gethostname() or not parts[1].isdecimal():
         return False
     pid = int(parts[1])
+    if pid == os.getpid() and parts[2] == _started(pid):
+        return owner not in _claims
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -38,12 +38,12 @@ class ScopeBackfill:
         vectors = indexing.embed_inline(rt, [conclusion.content for conclusion in own]) if own else []
 
         def store(view: View) -> Outcome:
-            copied = _copy(rt, view, scope, session, own, vectors)
+            copied, held = _copy(rt, view, scope, session, own, vectors)
             view.rows.change(
                 ScopeSession,
                 where(scope_key=scope.key, session_key=session.key),
                 state=COMPLETED,
-                docs_copied=copied,
+                docs_copied=held,
                 updated_at=rt.clock(),
             )
             return {"copied": copied}
@@ -58,18 +58,24 @@ def _own_explicit(view: View, session: Session) -> list[Conclusion]:
     return [conclusion for conclusion in found if conclusion.observer_key == conclusion.observed_key]
 
 
-def _copy(rt: Runtime, view: View, scope: Peer, session: Session, own: Sequence[Conclusion], vectors: Sequence[Vector] | None) -> int:
-    if not own:
-        return 0
+def _copy(
+    rt: Runtime, view: View, scope: Peer, session: Session, own: Sequence[Conclusion], vectors: Sequence[Vector] | None
+) -> tuple[int, int]:
+    """How many were copied now, and how many copies from the session the scope now holds."""
     there = view.rows.page(Conclusion, where(observer_key=scope.key, session_key=session.key, level=EXPLICIT, state=(LIVE, DELETED)))
-    earlier = {row.internal.get("copied_from"): row for row in there}
+    earlier = {row.internal["copied_from"]: row for row in there if "copied_from" in row.internal}
+    # What was derived since the scope joined, the scope holds by itself.
+    held = {(row.observed_key, row.fingerprint) for row in there if row.state == LIVE}
+    live = {conclusion.uid for conclusion in _own_explicit(view, session)}
     speakers = view.peers.by_keys(sorted({conclusion.observed_key for conclusion in own}))
     rows: list[Conclusion] = []
     chosen: list[Vector] = []
     for place, conclusion in enumerate(own):
-        before = earlier.get(conclusion.uid)
-        if before is not None and before.state == LIVE:
+        same = (conclusion.observed_key, conclusion.fingerprint)
+        if same in held or conclusion.uid not in live:
             continue
+        held.add(same)
+        before = earlier.get(conclusion.uid)
         collection = ensure_collection(rt, view, scope, speakers[conclusion.observed_key])
         copy = replace(
             conclusion,
@@ -86,4 +92,4 @@ def _copy(rt: Runtime, view: View, scope: Peer, session: Session, own: Sequence[
         view.conclusions.count_explicit(collection.key, 1)
     stored = view.conclusions.put(rows)
     view.tasks.add(indexing.index_conclusions(rt, view, session.workspace_key, stored, None if vectors is None else chosen))
-    return len(stored)
+    return len(stored), len(stored) + sum(1 for row in there if row.state == LIVE and "copied_from" in row.internal)

@@ -53,6 +53,7 @@ class Worker:
                     if reachable:
                         log.error("the store cannot be reached, waiting for it: %s", error)
                     reachable = False
+                    self._freed = float("-inf")  # leases that could not be given back are freed as soon as the store is there again
                     stop.wait(STORE_PAUSE_SECONDS)
                     continue
                 idle = 0 if worked else idle + 1
