@@ -1,4 +1,4 @@
-"""A database file with the search tables only, and transactions on it as the SQLite storage begins them."""
+"""Stores for the tests of the indexes: a file with the search tables only, whose statements are noted, and the whole storage."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any, TypeVar, cast
 from sqlalchemy import Connection, Engine, create_engine, event
 
 from memservice.spi.rows import Rows
-from memservice.spi.storage import View
+from memservice.spi.storage import Storage, View
 from memservice_sqlite import search_schema
+from memservice_sqlite.settings import SqliteSettings
+from memservice_sqlite.storage import open_storage
 
 T = TypeVar("T")
 
@@ -49,6 +51,13 @@ class SqliteFile:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+def open_whole(path: Path) -> Storage:
+    """The SQLite storage itself, migrated."""
+    storage = open_storage(SqliteSettings().load({"uri": f"sqlite:///{path}", "pool_timeout": 30, "synchronous": "normal"}))
+    storage.migrate()
+    return storage
 
 
 def view_of(connection: Connection) -> View:

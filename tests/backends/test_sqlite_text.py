@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.sqlite_file import SqliteFile
+from backends.sqlite_file import SqliteFile, open_whole
 from memservice.spi.text import TextIndex, TextMatches, TextRow
 from memservice.spi.where import EVERYTHING, Where
 from memservice.testing.indexes import Engine
@@ -18,11 +19,27 @@ from memservice.testing.text import TextIndexContract
 from memservice_sqlite.text import LONGEST_TERM, SqliteTextIndex, token
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty store, migrated once: a copy is had faster."""
+    path = tmp_path_factory.mktemp("template") / "memory.db"
+    open_whole(path).close()
+    return path
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[SqliteFile]:
     opened = SqliteFile(tmp_path / "text.db")
     yield opened
     opened.close()
+
+
+class TestSqliteTextInTheStorage(TextIndexContract):
+    @pytest.fixture
+    def open_index(self, tmp_path: Path, template: Path) -> Iterator[Callable[[], Engine[TextIndex]]]:
+        storage = open_whole(Path(shutil.copy(template, tmp_path / "memory.db")))
+        yield lambda: Engine(SqliteTextIndex(), storage)
+        storage.close()
 
 
 class TestSqliteText(TextIndexContract):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from backends.sqlite_file import SqliteFile, view_of
+from backends.sqlite_file import SqliteFile, open_whole, view_of
 from memservice.spi.storage import View
 from memservice.spi.vectors import VectorIndex
 from memservice.spi.where import EVERYTHING, Where
@@ -24,11 +25,27 @@ from memservice.testing.vectors import OURS, THEIRS, VectorIndexContract, at_ang
 from memservice_sqlite.vectors import SqliteVectorIndex
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty store, migrated once: a copy is had faster."""
+    path = tmp_path_factory.mktemp("template") / "memory.db"
+    open_whole(path).close()
+    return path
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[SqliteFile]:
     opened = SqliteFile(tmp_path / "vectors.db")
     yield opened
     opened.close()
+
+
+class TestSqliteVectorsInTheStorage(VectorIndexContract):
+    @pytest.fixture
+    def open_index(self, tmp_path: Path, template: Path) -> Iterator[Callable[[], Engine[VectorIndex]]]:
+        storage = open_whole(Path(shutil.copy(template, tmp_path / "memory.db")))
+        yield lambda: Engine(SqliteVectorIndex(), storage)
+        storage.close()
 
 
 class TestSqliteVectors(VectorIndexContract):
@@ -232,7 +249,7 @@ def test_another_process_is_followed(file: SqliteFile, tmp_path: Path, root: Pat
     script = """
 import sys
 from pathlib import Path
-from backends.sqlite_file import SqliteFile
+from backends.sqlite_file import SqliteFile, open_whole
 from memservice.testing.vectors import OURS, row
 from memservice_sqlite.vectors import SqliteVectorIndex
 file, index = SqliteFile(Path(sys.argv[1])), SqliteVectorIndex()
