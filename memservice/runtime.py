@@ -18,6 +18,7 @@ from memservice.spi.providers import Context
 from memservice.spi.reasoner import Reasoner
 from memservice.spi.storage import Storage, View
 from memservice.spi.vectors import VectorIndex
+from memservice.spi.webhooks import WebhookTransport
 
 log = logging.getLogger("memservice")
 
@@ -36,6 +37,7 @@ class Runtime:
         self._lock = threading.Lock()
         self._embedders: dict[str, Embedder] = {}
         self._reasoner: Reasoner | None = None
+        self._transports: dict[str, WebhookTransport] = {}
         uri = settings.db.connection_uri
         provider = plugins.storage(uri)
         self.storage: Storage = plugins.open_provider(provider, {"uri": uri, **settings.db.as_mapping()}, Context(clock, log))
@@ -83,6 +85,15 @@ class Runtime:
                 provider = self.plugins.reasoner("extractive" if name == "auto" else name)
                 self._reasoner = self.plugins.open_provider(provider, {}, Context(self.clock, log))
             return self._reasoner
+
+    def webhook_transport(self, url: str) -> WebhookTransport:
+        """The transport for this URL's scheme. Raises `ConfigurationError` if no plugin offers one."""
+        provider = self.plugins.webhook_transport(url)
+        with self._lock:
+            if provider.name not in self._transports:
+                settings = self.settings.webhook.as_mapping()
+                self._transports[provider.name] = self.plugins.open_provider(provider, settings, Context(self.clock, log))
+            return self._transports[provider.name]
 
     @property
     def vectors_transactional(self) -> bool:

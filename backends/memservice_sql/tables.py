@@ -19,9 +19,7 @@ from memservice.spi.schema import TABLES as SPECS
 from memservice.spi.schema import TableSpec
 from memservice_sql.types import JSON, KEY, UtcDateTime
 
-metadata = MetaData(
-    naming_convention={"fk": "fk_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"}
-)
+metadata = MetaData(naming_convention={"fk": "fk_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"})
 """Indexes are named by `_unique` and `_index`."""
 
 
@@ -245,7 +243,7 @@ deliveries = _table(
     _text("uid"),
     _workspace(),
     Column("endpoint_key", KEY, nullable=False),
-    _loose("task_key"),
+    _text("event_uid"),
     _text("event"),
     _text("body"),
     _int("attempt"),
@@ -360,7 +358,7 @@ _index(cards, "workspace_key")
 _index(conclusions, "workspace_key", "state", "created_at", "key")
 _index(conclusions, "workspace_key", "observed", "observer", "state", "created_at", "key")
 _index(conclusions, "collection_key", "state", "level", "fingerprint")
-_index(conclusions, "collection_key", "state", "created_at", "key")
+_index(conclusions, "observer_key", "observed_key", "state", "created_at", "key")
 _index(conclusions, "session_key", "state")
 _index(conclusions, "deleted_at", state=r.DELETED)
 _index(named_collections, "workspace_key", "created_at", "key")
@@ -373,7 +371,8 @@ _index(metamessages, "session_key", "created_at", "key")
 _index(metamessages, "message_key", "created_at", "key")
 _index(tasks, "unit", "key", "not_before", state=r.PENDING)
 _index(tasks, "not_before", "key", state=r.PENDING)
-_index(tasks, "state", "finished_at")
+_index(tasks, "finished_at", state=r.DONE)
+_index(tasks, "finished_at", state=r.FAILED)
 _index(tasks, "workspace_key", "kind", "state", "session_key", "unit")
 _index(scope_sessions, "workspace_key")
 _index(scope_sessions, "session_key")

@@ -18,7 +18,7 @@ from marshmallow import Schema, fields
 from memservice.api import auth
 from memservice.api.answers import empty_answer, json_answer
 from memservice.api.auth import RouteAccess
-from memservice.api.parsing import BodyReader, QueryReader, path_problems
+from memservice.api.parsing import BodyReader, HeaderReader, QueryReader, path_problems
 from memservice.api.schemas.encoding import encoder
 from memservice.api.schemas.fields import ListOf, MapOf
 from memservice.api.schemas.service import HTTPValidationError
@@ -41,6 +41,7 @@ class Call:
     rt: Runtime
     who: Principal
     query: Mapping[str, Any]
+    headers: Mapping[str, Any]
     body: Any
 
 
@@ -52,6 +53,7 @@ class Operation:
     rule: str
     access: RouteAccess
     query: type[Schema] | None = None
+    headers: type[Schema] | None = None
     body: type[Schema] | fields.Field[Any] | None = None
     body_optional: bool = False
     answer: type[Schema] | None = None
@@ -60,6 +62,8 @@ class Operation:
     """The answer is a plain list of that shape."""
     status: Sequence[int] = field(default=(200,))
     """Every status of success; the first is the one where the handler names none."""
+    null: bool = False
+    """The answer's body is `null`."""
     alone: bool = False
     """The handler takes no call, since it works with nothing: the stores are not opened for it."""
 
@@ -94,23 +98,26 @@ class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest ha
 
 def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Response]:
     read_query = QueryReader(operation.query).read if operation.query else None
+    read_headers = HeaderReader(operation.headers).read if operation.headers else None
     read_body = BodyReader(operation.body, operation.body_optional).read if operation.body is not None else None
     encode = encoder(operation.answer) if operation.answer else None
-    access, default_status, many, alone = operation.access, operation.status[0], operation.many, operation.alone
+    access, default_status, many = operation.access, operation.status[0], operation.many
+    alone, null = operation.alone, operation.null
 
     def view(**path: str) -> Response:
         who = auth.principal(access)
         problems: list[Problem] = list(path_problems(path))
         query = read_query(request, problems) if read_query else {}
+        headers = read_headers(request, problems) if read_headers else {}
         body = read_body(request, problems) if read_body else None
         if problems:
             raise InvalidInput(*problems)
-        result = handler() if alone else handler(Call(current_app.extensions[EXTENSION].runtime, who, query, body), **path)
+        result = handler() if alone else handler(Call(current_app.extensions[EXTENSION].runtime, who, query, headers, body), **path)
         status = default_status
         if type(result) is tuple:
             result, status = result
         if encode is None:
-            return empty_answer(status)
+            return json_answer(None, status) if null else empty_answer(status)
         return json_answer([encode(row, path) for row in result] if many else encode(result, path), status)
 
     view.__name__ = handler.__name__
@@ -126,12 +133,14 @@ def _description(operation: Operation, name: str) -> dict[str, Any]:
         if operation.answer is not None:
             shape: Any = {"type": "array", "items": operation.answer} if operation.many else operation.answer
             answer["content"] = {"application/json": {"schema": shape}}
+        if operation.null:
+            answer["content"] = {"application/json": {"schema": {}}}
         described["responses"][str(status)] = answer
     if operation.query or operation.body is not None or "<" in operation.rule:
         wrong = {"description": "Validation Error", "content": {"application/json": {"schema": HTTPValidationError}}}
         described["responses"]["422"] = wrong
-    if operation.query:
-        described["parameters"] = [{"in": "query", "schema": operation.query}]
+    read = (("query", operation.query), ("header", operation.headers))
+    described["parameters"] = [{"in": where, "schema": schema} for where, schema in read if schema is not None]
     if operation.body is not None:
         shape = _body_shape(operation.body)
         content = {"schema": {"anyOf": [shape, {"type": "null"}]} if operation.body_optional else shape}

@@ -38,6 +38,10 @@ PENDING, DONE, FAILED = "pending", "done", "failed"
 """States of a task. `failed` rests until somebody retries or purges it."""
 
 
+PAUSED = "paused"
+"""State of a webhook endpoint that failed too often; else it is active."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
     key: int = 0
@@ -343,8 +347,10 @@ class Delivery:
     uid: str
     workspace_key: int
     endpoint_key: int
-    task_key: int | None = None
+    event_uid: str
+    """The same for every attempt to deliver one event; receivers know repetitions by it."""
     event: str
+    """Its type on the wire."""
     body: str
     attempt: int
     status: int | None = None
@@ -359,7 +365,7 @@ class ApiKey:
 
     key: int = 0
     uid: str
-    """The token's `jti`; for a revoked token that has none, the SHA-256 of the token."""
+    """The token's `jti`; for a revoked token that has none, the digest of what is signed of it (`jwt_signing.digest`)."""
     label: str | None = None
     admin: bool = False
     workspace: str | None = None

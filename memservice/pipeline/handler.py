@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from memservice.domain.records import Task
 from memservice.runtime import Runtime
@@ -15,11 +15,19 @@ Outcome = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A step is done, others remain. The task is stored as it is here, with what it has to know of the steps so far, and comes up again
+    at its `not_before`. Only for batches of one task."""
+
+    task: Task
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """The work on a batch is done; `store` writes its results and returns the outcome. It may run more than once, so it has no
     effects outside the view."""
 
-    store: Callable[[View], Outcome]
+    store: Callable[[View], Outcome | Unfinished]
 
 
 def nothing(**why: Any) -> Prepared:
@@ -27,11 +35,36 @@ def nothing(**why: Any) -> Prepared:
     return Prepared(lambda view: dict(why))
 
 
+class Failed(Exception):
+    """Raised by `prepare`: the work failed, and something about that is to be stored with the failure."""
+
+    def record(self, view: View, rests: bool) -> None:
+        """Store it, in the transaction that records the failure. `rests`: there will be no further try."""
+
+
 class Handler(Protocol):
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
-        """How many of the unit's pending tasks (never none), counted from the first, are done together."""
+        """How many of the unit's pending tasks (all of this kind, never none), counted from the first, are done together."""
         ...
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
         """Do the work. Views are opened only for reading and closed before a reasoner or an embedder is asked. Raises what went wrong."""
+        ...
+
+
+@runtime_checkable
+class TellsOfRest(Protocol):
+    """A handler of tasks whose final failure somebody looks for elsewhere than among the tasks."""
+
+    def rested(self, rt: Runtime, view: View, task: Task) -> None:
+        """The task has failed for the last time; part of the transaction that puts it to rest."""
+        ...
+
+
+@runtime_checkable
+class Patient(Protocol):
+    """A handler with a rule of its own for trying again."""
+
+    def retry_after(self, rt: Runtime, attempts: int) -> float | None:
+        """Seconds until the next try after so many failed ones; None to let the task rest."""
         ...

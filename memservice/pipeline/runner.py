@@ -14,13 +14,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import takewhile
 
 from memservice.domain.errors import Unavailable
-from memservice.domain.records import Lease, Task
-from memservice.pipeline import derive, embed, owner, scope_backfill, summarise
-from memservice.pipeline.handler import Handler, Outcome, Prepared
+from memservice.domain.records import DELETING, Lease, Task
+from memservice.pipeline import derive, embed, erase, forget, owner, scope_backfill, scope_removal, summarise, webhook
+from memservice.pipeline.handler import Failed, Handler, Outcome, Patient, Prepared, TellsOfRest, Unfinished
 from memservice.runtime import Runtime
-from memservice.services import outbox
+from memservice.services import outbox, webhooks
 from memservice.spi.storage import View
 
 log = logging.getLogger("memservice.pipeline")
@@ -29,12 +30,23 @@ HANDLERS: Mapping[str, Handler] = {
     outbox.REPRESENTATION: derive.Derive(),
     outbox.SUMMARY: summarise.Summarise(),
     outbox.EMBED: embed.Embed(),
+    outbox.FORGET: forget.Forget(),
     outbox.SCOPE_BACKFILL: scope_backfill.ScopeBackfill(),
+    outbox.WEBHOOK: webhook.Webhook(),
+    outbox.SCOPE_REMOVAL: scope_removal.ScopeRemoval(),
+    outbox.ERASE: erase.Erase(),
 }
+
+TOLD_WHEN_EMPTY = (outbox.REPRESENTATION, outbox.SUMMARY)
+"""Kinds of work whose end webhooks are told of."""
 
 PENDING_READ = 500
 """Pending tasks of a unit that are looked at together."""
+SMALLER = 4
+"""How much smaller the next batch is after one that failed, and how much larger after one that did not."""
 LONGEST_BACKOFF_SECONDS = 600.0
+TURN_SECONDS = 0.5
+"""A task of many steps lets other units have their turn after so long."""
 MAX_ERROR = 2_000
 """Characters of an error that are kept with a task."""
 
@@ -51,34 +63,45 @@ class RunReport:
     claimed: bool = False
     done: int = 0
     failed: int = 0
+    steps: int = 0
+    """Steps of tasks that are not finished by them."""
     outcome: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
+    last: Task | None = None
+    """The last task that was done."""
 
 
 def run(rt: Runtime, unit: str, stop: threading.Event | None = None) -> RunReport:
     """Claim a unit, do its pending tasks in order until none is due, and release it. Returns at once if somebody else holds it.
 
     With `stop` set, the batch in hand is finished and the unit released. Raises `Unavailable` if the store cannot be reached; the
-    lease then runs out by itself.
+    lease is then freed by the next clean-up, or runs out by itself.
     """
     report = RunReport(unit)
     began = time.monotonic()
     seconds = rt.settings.deriver.stale_session_timeout_minutes * 60
     mine = owner.this_process()
-    lease = rt.storage.write(lambda view: view.tasks.claim(unit, mine, rt.clock(), seconds))
-    if lease is None:
-        return report
-    report.claimed = True
-    heartbeat = _Heartbeat(rt, lease, seconds)
     try:
-        _drain(rt, lease, report, stop or threading.Event())
-    except LeaseLost:
-        log.warning("lost the lease of %s; what was in hand was not stored", unit)
+        lease = rt.storage.write(lambda view: view.tasks.claim(unit, mine, rt.clock(), seconds))
+        if lease is None:
+            return report
+        report.claimed = True
+        _work(rt, lease, seconds, report, stop or threading.Event())
     finally:
-        heartbeat.end()
+        owner.ended(mine)
         report.seconds = time.monotonic() - began
     log.info("%s: %d done, %d failed, %s, %.0f ms", unit, report.done, report.failed, _shown(report.outcome), report.seconds * 1000)
     return report
+
+
+def _work(rt: Runtime, lease: Lease, seconds: float, report: RunReport, stop: threading.Event) -> None:
+    heartbeat = _Heartbeat(rt, lease, seconds)
+    try:
+        _drain(rt, lease, report, stop)
+    except LeaseLost:
+        log.warning("lost the lease of %s; what was in hand was not stored", lease.unit)
+    finally:
+        heartbeat.end()
 
 
 def _shown(outcome: Counter[str]) -> str:
@@ -86,10 +109,12 @@ def _shown(outcome: Counter[str]) -> str:
 
 
 def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: threading.Event) -> None:
+    most = PENDING_READ
+    turn_ends = time.monotonic() + TURN_SECONDS
     while True:
         pending = [] if stop.is_set() else _due(rt, lease.unit)
         if not pending:
-            if rt.storage.write(lambda view: _release(rt, view, lease, stop.is_set())):
+            if rt.storage.write(lambda view: _release(rt, view, lease, report, stop.is_set())):
                 return
             continue
         tasks = pending[:1]
@@ -97,20 +122,37 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: threading.Event) 
             handler = HANDLERS.get(tasks[0].kind)
             if handler is None:
                 raise LookupError(f"no handler for tasks of kind {tasks[0].kind!r}; known: {', '.join(sorted(HANDLERS))}")
+            fresh = _fresh(pending)[:most]
             # A task that failed before is tried alone, so that it cannot hold up the others in its batch.
-            if tasks[0].attempts == 0:
-                fresh = [task for task in pending if task.attempts == 0 and task.kind == tasks[0].kind]
-                tasks = pending[: min(len(fresh), max(1, handler.batch(rt, pending)))]
+            tasks = fresh[: max(1, handler.batch(rt, fresh))] if fresh else tasks
             prepared = handler.prepare(rt, tasks)
             outcome = rt.storage.write(lambda view, p=prepared, t=tasks: _commit(rt, view, lease, p, t))  # type: ignore[misc]
         except (LeaseLost, Unavailable):
             raise
         except Exception as error:  # whatever a reasoner or an embedder raises, the task keeps it and rests or tries again
+            if len(tasks) > 1:
+                # Which of them is to blame shows in smaller batches; only a task that fails alone has failed.
+                most = max(1, len(tasks) // SMALLER)
+                log.warning("%d tasks of %s failed together (%s): trying fewer", len(tasks), lease.unit, type(error).__name__)
+                continue
             _record_failure(rt, lease, tasks[0], error)
             report.failed += 1
             continue
+        if isinstance(outcome, Unfinished):
+            report.steps += 1
+            if time.monotonic() >= turn_ends:
+                rt.storage.write(lambda view: view.tasks.release(lease))
+                return
+            continue
+        most = min(PENDING_READ, most * SMALLER)
         report.done += len(tasks)
+        report.last = tasks[-1]
         report.outcome.update({name: number for name, number in outcome.items() if isinstance(number, int)})
+
+
+def _fresh(pending: Sequence[Task]) -> list[Task]:
+    """The tasks of one kind at the head that were never tried."""
+    return list(takewhile(lambda task: task.attempts == 0 and task.kind == pending[0].kind, pending))
 
 
 def _due(rt: Runtime, unit: str) -> list[Task]:
@@ -120,38 +162,73 @@ def _due(rt: Runtime, unit: str) -> list[Task]:
     return pending if pending and pending[0].not_before <= rt.clock() else []
 
 
-def _release(rt: Runtime, view: View, lease: Lease, stopping: bool) -> bool:
+def _release(rt: Runtime, view: View, lease: Lease, report: RunReport, stopping: bool) -> bool:
     """Give the unit up, unless work arrived in the meantime; in one transaction, so that nothing falls between two runs."""
     first = view.tasks.pending(lease.unit, 1)
     if first and first[0].not_before <= rt.clock() and not stopping:
         return False
-    view.tasks.release(lease)
+    if view.tasks.release(lease) and not first and report.last is not None and report.last.kind in TOLD_WHEN_EMPTY:
+        webhooks.queue_empty(rt, view, report.last)
     return True
 
 
-def _commit(rt: Runtime, view: View, lease: Lease, prepared: Prepared, tasks: Sequence[Task]) -> Outcome:
+def _commit(rt: Runtime, view: View, lease: Lease, prepared: Prepared, tasks: Sequence[Task]) -> Outcome | Unfinished:
     if not view.tasks.holds(lease):
         raise LeaseLost(lease.unit)
-    outcome = prepared.store(view)
-    view.tasks.finish([task.key for task in tasks], outcome, rt.clock())
+    first, *others = tasks
+    outcome = {"skipped": "what it is about is being erased"} if _is_gone(view, first) else prepared.store(view)
+    if isinstance(outcome, Unfinished):
+        view.tasks.save(outcome.task)
+        return outcome
+    view.tasks.finish([first.key], outcome, rt.clock())
+    if others:
+        # The counts are those of the batch: they are kept once, so that sums over tasks are right.
+        view.tasks.finish([task.key for task in others], {"done_with": first.uid}, rt.clock())
     return outcome
 
 
+def _is_gone(view: View, task: Task) -> bool:
+    """Was the session or the workspace of a task deleted, maybe while it was worked on? Then nothing more is stored there."""
+    if task.session_key is not None:
+        session = view.sessions.by_key(task.session_key)
+        if session is None or session.state == DELETING:
+            return True
+    workspace = None if task.workspace_key is None else view.workspaces.by_key(task.workspace_key)
+    return task.workspace_key is not None and (workspace is None or workspace.state == DELETING)
+
+
 def _record_failure(rt: Runtime, lease: Lease, task: Task, error: Exception) -> None:
+    handler = HANDLERS.get(task.kind)
     attempts = task.attempts + 1
     text = f"{type(error).__name__}: {error}"[:MAX_ERROR]
-    rests = attempts >= rt.settings.worker.max_attempts
-    pause = min(rt.settings.worker.retry_backoff_seconds * 2 ** (attempts - 1), LONGEST_BACKOFF_SECONDS)
-    retry_at = None if rests else rt.clock() + timedelta(seconds=pause * random.uniform(0.8, 1.2))
+    pause = _pause(rt, task.kind, attempts)
+    retry_at = None if pause is None else rt.clock() + timedelta(seconds=pause)
 
     def record(view: View) -> None:
         if not view.tasks.holds(lease):
             raise LeaseLost(lease.unit)
         view.tasks.fail(task.key, text, rt.clock(), retry_at)
+        if isinstance(error, Failed):
+            error.record(view, retry_at is None)
+        if retry_at is None and isinstance(handler, TellsOfRest):
+            handler.rested(rt, view, task)
 
     rt.storage.write(record)
     # The error's own text may quote a message, so the log names its class only; the text is kept with the task.
-    log.error("task %s of %s failed (%s), attempt %d%s", task.uid, task.unit, type(error).__name__, attempts, ": it rests" if rests else "")
+    log.error(
+        "task %s of %s failed (%s), attempt %d%s", task.uid, task.unit, type(error).__name__, attempts, "" if retry_at else ": it rests"
+    )
+
+
+def _pause(rt: Runtime, kind: str, attempts: int) -> float | None:
+    """Seconds until the next try of a task; None to let it rest."""
+    handler: object = HANDLERS.get(kind)
+    if isinstance(handler, Patient):
+        return handler.retry_after(rt, attempts)
+    if attempts >= rt.settings.worker.max_attempts:
+        return None
+    pause: float = min(rt.settings.worker.retry_backoff_seconds * 2 ** (attempts - 1), LONGEST_BACKOFF_SECONDS)
+    return pause * random.uniform(0.8, 1.2)
 
 
 class _Heartbeat:

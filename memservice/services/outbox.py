@@ -6,14 +6,18 @@ A work unit's key is made of row keys, so it is short, safe anywhere, and surviv
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.ids import new_uid
-from memservice.domain.records import LONG, SHORT, Member, Message, Peer, Session, Task, Workspace
+from memservice.domain.records import LONG, SHORT, Member, Message, Peer, Session, Task, WebhookEndpoint, Workspace
 from memservice.runtime import Runtime
 
-REPRESENTATION, SUMMARY, DREAM, EMBED, SCOPE_BACKFILL = "representation", "summary", "dream", "embed", "scope_backfill"
+REPRESENTATION, SUMMARY, DREAM, EMBED, FORGET = "representation", "summary", "dream", "embed", "forget"
+SCOPE_BACKFILL, SCOPE_REMOVAL, ERASE = "scope_backfill", "scope_removal", "erase"
+
+WEBHOOK = "webhook"
 
 USER_FACING = (REPRESENTATION, SUMMARY, DREAM)
 """Kinds that queue status counts; the others are the service's own business."""
@@ -88,18 +92,64 @@ def _summary(rt: Runtime, message: Message, kinds: list[str], config: Resolved) 
     )
 
 
-def embed(rt: Runtime, kind: str, workspace: int, keys: Sequence[int]) -> Task:
-    """Give rows their vectors, where the embedder or the index is not one for the request path."""
-    return _task(rt, EMBED, f"{workspace}:{kind}", workspace_key=workspace, payload={"kind": kind, "keys": list(keys)})
+def embed(rt: Runtime, kind: str, workspace: int, keys: Sequence[int], like: Sequence[int] = ()) -> Task:
+    """Give rows their vectors, where the embedder or the index is not one for the request path.
+
+    `like`: for each of `keys` the row whose text it has, so that a vector which is there already need not be made again.
+    """
+    payload = {"kind": kind, "keys": list(keys)} | ({"like": list(like)} if like else {})
+    return _task(rt, EMBED, f"{workspace}:{kind}", workspace_key=workspace, payload=payload)
+
+
+def forget(rt: Runtime, kind: str, workspace: int, keys: Sequence[int]) -> Task:
+    """Take rows out of a vector index that lives outside the storage, after they were given to it: in the unit of `embed`."""
+    task = embed(rt, kind, workspace, keys)
+    return replace(task, kind=FORGET)
 
 
 def scope_backfill(rt: Runtime, scope: Peer, session: Session) -> Task:
     """Copy what is known from a session into a scope that it joined."""
-    return _task(
+    return _scope(rt, SCOPE_BACKFILL, scope, session)
+
+
+def scope_removal(rt: Runtime, scope: Peer, session: Session) -> Task:
+    """Take out of a scope what it knows from a session that left it."""
+    return _scope(rt, SCOPE_REMOVAL, scope, session)
+
+
+def _scope(rt: Runtime, kind: str, scope: Peer, session: Session) -> Task:
+    task = _task(
         rt,
-        SCOPE_BACKFILL,
+        kind,
         f"{session.workspace_key}:{scope.key}:{session.key}",
         workspace_key=session.workspace_key,
         session_key=session.key,
         observer_key=scope.key,
+    )
+    # One unit for both kinds: what was added and removed again is worked on in that order.
+    return replace(task, unit=f"scope:{session.workspace_key}:{scope.key}:{session.key}")
+
+
+def erase_session(rt: Runtime, session: Session) -> Task:
+    """Erase a session that is being deleted. Names it in the payload only: the tasks of a session are erased with it."""
+    return _task(rt, ERASE, f"session:{session.key}", payload={"session": session.key})
+
+
+def erase_workspace(rt: Runtime, workspace: Workspace) -> Task:
+    """As `erase_session`, for a workspace."""
+    return _task(rt, ERASE, f"workspace:{workspace.key}", payload={"workspace": workspace.key})
+
+
+def webhook_unit(endpoint: WebhookEndpoint) -> str:
+    return f"{WEBHOOK}:{endpoint.workspace_key}:{endpoint.key}"
+
+
+def webhook(rt: Runtime, endpoint: WebhookEndpoint, event_uid: str, event: str, body: str) -> Task:
+    """Deliver one event to one endpoint."""
+    return _task(
+        rt,
+        WEBHOOK,
+        f"{endpoint.workspace_key}:{endpoint.key}",
+        workspace_key=endpoint.workspace_key,
+        payload={"endpoint": endpoint.key, "event_uid": event_uid, "event": event, "body": body},
     )

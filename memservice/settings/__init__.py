@@ -216,10 +216,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
             f"DERIVER_POLLING_SLEEP_MAX_INTERVAL_SECONDS = {deriver.polling_sleep_max_interval_seconds}"
         )
     if settings.auth.use_auth and not settings.auth.jwt_secret:
-        yield (
-            "AUTH_USE_AUTH = true needs AUTH_JWT_SECRET; make one with: "
-            "python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
-        )
+        yield ("AUTH_USE_AUTH = true needs AUTH_JWT_SECRET; make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'")
     if settings.telemetry.enabled and not settings.telemetry.endpoint:
         yield "TELEMETRY_ENABLED = true needs TELEMETRY_ENDPOINT"
 

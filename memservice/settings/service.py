@@ -98,6 +98,12 @@ class Webhook(Group):
 
     secret: str | None = setting(None, "signs deliveries in the older style, besides each endpoint's own secret", secrecy="secret")
     max_workspace_limit: int = setting(10, "most endpoints of a workspace", low=0)
+    allow_networks: tuple[str, ...] = setting((), "networks (CIDR) inside which endpoints may lie although they are not public")
+    timeout_seconds: float = setting(30.0, "longest wait for an endpoint's answer", low=0.1)
+    max_attempts: int = setting(8, "tries before an event rests as a dead letter", low=1, high=100)
+    first_pause_seconds: float = setting(30.0, "pause after the first failed try; three times as long after each further one", low=0)
+    pause_after: int = setting(5, "dead letters in a row after which an endpoint is paused", low=1)
+    jsonl_directory: str | None = setting(None, "directory for endpoints `jsonl:NAME`, to which events are appended as lines; unset: none")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -66,6 +66,14 @@ class View:
         return nouns.Spaces(self.rows)
 
     @cached_property
+    def webhooks(self) -> nouns.Webhooks:
+        return nouns.Webhooks(self.rows)
+
+    @cached_property
+    def keys(self) -> nouns.Keys:
+        return nouns.Keys(self.rows)
+
+    @cached_property
     def facts(self) -> nouns.Facts:
         return nouns.Facts(self.rows)
 

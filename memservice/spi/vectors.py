@@ -63,6 +63,10 @@ class VectorIndex(Protocol):
         """The `k` nearest rows that fit `where`, best first, ties by key. `ids` confines the search to those keys, scored exactly."""
         ...
 
+    def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
+        """The vectors of these rows by key, of the direction in which they were stored; a row that has none is left out."""
+        ...
+
     def count(self, view: View | None, space: Space) -> int: ...
 
     def drop(self, view: View | None, space: Space) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memservice.api.routing import Routes
-from memservice.api.v3 import conclusions, members, messages, peers, sessions, workspaces
+from memservice.api.v3 import conclusions, members, messages, peers, sessions, webhooks, workspaces
 
 VERSION = "3.2.1"
 """The version of the API that the document describes; the product's version is its own."""
@@ -15,4 +15,5 @@ GROUPS: tuple[Routes, ...] = (
     members.routes,
     messages.routes,
     conclusions.routes,
+    webhooks.routes,
 )

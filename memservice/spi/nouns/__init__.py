@@ -5,16 +5,19 @@ A storage is correct with these as they are. One that is faster at a method over
 """
 
 from memservice.spi.nouns.conclusions import Cards, Conclusions
+from memservice.spi.nouns.keys import Keys
 from memservice.spi.nouns.messages import Messages, Position, Summaries
 from memservice.spi.nouns.people import Members, Peers
 from memservice.spi.nouns.places import Located, Sessions, Workspaces
 from memservice.spi.nouns.store import Facts, Spaces
+from memservice.spi.nouns.webhooks import Webhooks
 from memservice.spi.nouns.work import QueueCount, Tasks
 
 __all__ = [
     "Cards",
     "Conclusions",
     "Facts",
+    "Keys",
     "Located",
     "Members",
     "Messages",
@@ -25,5 +28,6 @@ __all__ = [
     "Spaces",
     "Summaries",
     "Tasks",
+    "Webhooks",
     "Workspaces",
 ]

@@ -77,5 +77,11 @@ class Members(Noun):
         """Every membership of a peer, in key order."""
         return self.rows.page(Member, where(peer_key=peer, left_at=None) if active else where(peer_key=peer))
 
+    def active_among(self, peer: int, sessions: Sequence[str]) -> set[str]:
+        """Those of the sessions, by slug, that the peer is a member of now."""
+        if not sessions:
+            return set()
+        return {member.session for member in self.rows.page(Member, where(peer_key=peer, left_at=None, session=tuple(sessions)))}
+
     def put(self, members: Sequence[Member]) -> list[Member]:
         return self.rows.put(members) if members else []

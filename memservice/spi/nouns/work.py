@@ -50,6 +50,10 @@ class Tasks(Noun):
         """The unit's pending tasks, in the order in which they are to be done."""
         return self.rows.page(Task, where(unit=unit, state=PENDING), limit=limit)
 
+    def save(self, task: Task) -> Task:
+        """Replace a stored task. Raises `LookupError` if it was erased."""
+        return self.rows.put([task])[0]
+
     def finish(self, keys: Sequence[int], outcome: dict[str, Any], now: datetime) -> None:
         self.rows.change(Task, where(key=tuple(keys), state=PENDING), state=DONE, outcome=outcome, finished_at=now)
 
@@ -60,6 +64,11 @@ class Tasks(Noun):
             self.rows.change(Task, where(key=key), state=FAILED, last_error=error, finished_at=now)
         else:
             self.rows.change(Task, where(key=key), last_error=error, not_before=retry_at)
+
+    def retry(self, keys: Sequence[int], now: datetime) -> int:
+        """Give tasks that rest as failed all their attempts again; returns how many."""
+        values = {"state": PENDING, "attempts": 0, "not_before": now, "finished_at": None}
+        return self.rows.change(Task, where(key=tuple(keys), state=FAILED), **values)
 
     def purge(self, state: str, before: datetime) -> int:
         """Erase tasks that came to rest in `state` before that time; returns how many."""

@@ -21,7 +21,7 @@ def converse(storage: Storage, world: World, number: int, first: int = 1) -> lis
 
 
 def position(message: Message) -> Position:
-    return Position(message.key, message.session_key, message.author_key, message.seq, message.created_at)
+    return Position(message.key, message.session_key, message.author_key, message.seq, message.tokens, message.created_at)
 
 
 def in_order(positions: Sequence[Position]) -> list[Position]:

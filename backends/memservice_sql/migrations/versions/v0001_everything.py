@@ -86,7 +86,7 @@ def _create_tables() -> None:
         text("uid"),
         ref("workspace_key", "workspaces"),
         loose("endpoint_key"),
-        loose("task_key", null=True),
+        text("event_uid"),
         text("event"),
         text("body"),
         integer("attempt"),
@@ -294,7 +294,8 @@ def _create_indexes() -> None:
     unique("tasks", "uid")
     index("tasks", "not_before", "key", only="pending")
     index("tasks", "unit", "key", "not_before", only="pending")
-    index("tasks", "state", "finished_at")
+    index("tasks", "finished_at", only="done")
+    index("tasks", "finished_at", only="failed")
     index("tasks", "workspace_key", "kind", "state", "session_key", "unit")
     index("usage", "created_at")
     index("usage", "workspace_key", "created_at")
@@ -331,7 +332,7 @@ def _create_indexes() -> None:
     index("sessions", "owner_key", "created_at", "key")
     index("sessions", "workspace_key", "created_at", "key")
     unique("conclusions", "uid")
-    index("conclusions", "collection_key", "state", "created_at", "key")
+    index("conclusions", "observer_key", "observed_key", "state", "created_at", "key")
     index("conclusions", "collection_key", "state", "level", "fingerprint")
     index("conclusions", "deleted_at", only="deleted")
     index("conclusions", "session_key", "state")

@@ -1,0 +1,204 @@
+"""Webhooks: endpoints that are told of events, and the record of every attempt to tell them.
+
+Delivering is background work: one unit per endpoint, so that one that hangs holds up nobody else.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memservice.domain.errors import ConfigurationError, Conflict, InvalidInput, NotFound, Problem
+from memservice.domain.filters import where
+from memservice.domain.ids import new_uid
+from memservice.domain.records import FAILED, PAUSED, PENDING, Delivery, Task, WebhookEndpoint
+from memservice.domain.times import wire_seconds
+from memservice.domain.values import strip_nul
+from memservice.runtime import Runtime
+from memservice.services import outbox, workspaces
+from memservice.services.paging import Page, Paging, read_page
+from memservice.services.principal import Principal
+from memservice.spi.storage import View
+
+QUEUE_EMPTY, TEST = "queue_empty", "test"
+"""Kinds of event, as our own API and documents name them."""
+
+WIRE_TYPES: Mapping[str, str] = {QUEUE_EMPTY: "queue.empty", TEST: "test.event"}
+"""As `type` says in what is delivered."""
+
+MAX_URL = 2048
+SECRET_PREFIX = "whsec_"  # noqa: S105  # marks secrets, is none
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    endpoint: WebhookEndpoint
+    created: bool
+
+    @property
+    def secret(self) -> str | None:
+        """Shown when the endpoint is created, never again."""
+        return self.endpoint.secret if self.created else None
+
+
+def register(rt: Runtime, who: Principal, workspace: str, url: str) -> Registered:
+    """The workspace's endpoint of that URL, made if there is none. The URL is checked by the transport of its scheme."""
+    address: str = strip_nul(url).strip()
+    _check(rt, address)
+
+    def store(view: View) -> Registered:
+        place = workspaces.require(view, workspace)
+        found = view.webhooks.by_url(place.key, address)
+        if found is not None:
+            return Registered(found, False)
+        limit = rt.settings.webhook.max_workspace_limit
+        if view.webhooks.count(place.key) >= limit:
+            raise Conflict(f"Maximum number of webhook endpoints ({limit}) reached for this workspace.")
+        endpoint = WebhookEndpoint(
+            uid=new_uid(), workspace_key=place.key, url=address, secret=SECRET_PREFIX + _secret(), created_at=rt.clock()
+        )
+        return Registered(view.webhooks.save(endpoint), True)
+
+    return rt.storage.write(store)
+
+
+def _secret() -> str:
+    return base64.b64encode(secrets.token_bytes(24)).decode()
+
+
+def _check(rt: Runtime, url: str) -> None:
+    loc = ("body", "url")
+    if len(url) > MAX_URL:
+        raise InvalidInput(Problem(loc, f"String should have at most {MAX_URL} characters", "string_too_long"))
+    if "://" not in url and not url.partition(":")[1]:
+        raise InvalidInput.at(*loc, message="Invalid URL format")
+    try:
+        transport = rt.webhook_transport(url)
+    except ConfigurationError as error:
+        raise InvalidInput.at(*loc, message="Only HTTP and HTTPS URLs are allowed") from error
+    transport.check(url)
+
+
+def page(rt: Runtime, who: Principal, workspace: str, paging: Paging) -> Page[WebhookEndpoint]:
+    with rt.storage.read() as view:
+        place = view.workspaces.by_slug(workspace)
+        if place is None:
+            return Page([], 0, paging.page, paging.size)
+        key = place.key
+        return read_page(
+            paging,
+            lambda: view.webhooks.page(key, paging.order(), paging.size, paging.offset),
+            lambda: view.webhooks.count(key),
+        )
+
+
+def _require(view: View, workspace: str, uid: str) -> WebhookEndpoint:
+    place = view.workspaces.by_slug(workspace)
+    found = None if place is None else view.webhooks.by_uid(place.key, uid)
+    if found is None:
+        raise NotFound(f"Webhook endpoint {uid} not found for workspace {workspace}")
+    return found
+
+
+def delete(rt: Runtime, who: Principal, workspace: str, uid: str) -> None:
+    """Forget an endpoint, what waits to be delivered to it, and the record of what was."""
+
+    def remove(view: View) -> None:
+        endpoint = _require(view, workspace, uid)
+        view.webhooks.erase(endpoint)
+        view.rows.delete(Task, where(unit=outbox.webhook_unit(endpoint), state=(PENDING, FAILED)))
+
+    rt.storage.write(remove)
+
+
+def send_test(rt: Runtime, who: Principal, workspace: str) -> None:
+    """Deliver a test event to every endpoint of the workspace."""
+
+    def store(view: View) -> None:
+        place = view.workspaces.by_slug(workspace)
+        if place is not None:
+            emit(rt, view, place.key, TEST, {"workspace_id": workspace})
+
+    rt.storage.write(store)
+
+
+def emit(rt: Runtime, view: View, workspace: int, kind: str, data: Mapping[str, Any]) -> int:
+    """Queue an event for every endpoint of a workspace; returns for how many. What is meant for a paused one is kept as failed, so
+    that it can be delivered later."""
+    endpoints = view.webhooks.of_workspace(workspace)
+    if not endpoints:
+        return 0
+    event = {"type": WIRE_TYPES[kind], "data": dict(data), "timestamp": wire_seconds(rt.clock())}
+    body = json.dumps(event, sort_keys=True, separators=(",", ":"))
+    tasks = []
+    for endpoint in endpoints:
+        task = outbox.webhook(rt, endpoint, new_uid(), WIRE_TYPES[kind], body)
+        if endpoint.state == PAUSED:
+            task = replace(task, state=FAILED, last_error="the endpoint is paused", finished_at=rt.clock())
+        tasks.append(task)
+    view.tasks.add(tasks)
+    return len(tasks)
+
+
+def queue_empty(rt: Runtime, view: View, task: Task) -> None:
+    """A work unit was worked off: tell the workspace's endpoints. `task` is one of those that were done."""
+    if task.workspace_key is None or not view.webhooks.count(task.workspace_key):
+        return
+    workspace = view.workspaces.by_key(task.workspace_key)
+    session = view.sessions.by_key(task.session_key or 0)
+    observed = view.peers.by_keys([task.observed_key]).get(task.observed_key) if task.observed_key else None
+    if workspace is None:
+        return
+    data = {
+        "workspace_id": workspace.slug,
+        "queue_type": task.kind,
+        "session_id": session.slug if session else None,
+        "observer": None,
+        "observed": observed.slug if observed else None,
+    }
+    emit(rt, view, workspace.key, QUEUE_EMPTY, data)
+
+
+def deliveries(rt: Runtime, who: Principal, workspace: str, uid: str, paging: Paging) -> Page[Delivery]:
+    """Attempts to deliver to an endpoint, newest first."""
+    with rt.storage.read() as view:
+        key = _require(view, workspace, uid).key
+        return read_page(
+            paging,
+            lambda: view.webhooks.deliveries(key, paging.order("created_at", newest_first=True), paging.size, paging.offset),
+            lambda: view.webhooks.count_deliveries(key),
+        )
+
+
+def dead_letters(rt: Runtime, who: Principal, workspace: str, uid: str, paging: Paging) -> Page[Task]:
+    """Events that an endpoint never took, oldest first."""
+    with rt.storage.read() as view:
+        condition = where(unit=outbox.webhook_unit(_require(view, workspace, uid)), state=FAILED)
+        return read_page(
+            paging,
+            lambda: view.rows.page(Task, condition, paging.order(), paging.size, paging.offset),
+            lambda: view.rows.count(Task, condition),
+        )
+
+
+def redeliver(rt: Runtime, who: Principal, workspace: str, uid: str) -> Task:
+    """Deliver an event again: that of an attempt, or a dead letter, by its id. Works for a paused endpoint; success ends the pause."""
+
+    def store(view: View) -> Task:
+        place = view.workspaces.by_slug(workspace)
+        attempt = None if place is None else view.webhooks.delivery(place.key, uid)
+        letter = None if attempt is not None or place is None else view.tasks.by_uid(uid)
+        if letter is not None and letter.kind == outbox.WEBHOOK and place is not None and letter.workspace_key == place.key:
+            if letter.state == FAILED:
+                view.tasks.retry([letter.key], rt.clock())
+            return letter
+        endpoint = None if attempt is None else view.webhooks.by_key(attempt.endpoint_key)
+        if attempt is None or endpoint is None:
+            raise NotFound(f"Delivery {uid} not found in workspace {workspace}")
+        return view.tasks.add([outbox.webhook(rt, endpoint, attempt.event_uid, attempt.event, attempt.body)])[0]
+
+    return rt.storage.write(store)

@@ -1,0 +1,30 @@
+"""Webhook transports: HTTP, and lines appended to a file in a directory of the operator's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from memservice.hookspecs import hookimpl
+from memservice.spi.providers import Context, Settings, WebhookTransportProvider
+
+if TYPE_CHECKING:
+    from memservice.spi.webhooks import WebhookTransport
+
+
+def _open_http(settings: Settings, context: Context) -> WebhookTransport:
+    from memservice_webhooks.http import HttpTransport
+
+    return HttpTransport(tuple(settings["allow_networks"]), float(settings["timeout_seconds"]))
+
+
+def _open_jsonl(settings: Settings, context: Context) -> WebhookTransport:
+    from memservice_webhooks.jsonl import JsonLinesTransport
+
+    return JsonLinesTransport(settings["jsonl_directory"])
+
+
+@hookimpl
+def memservice_webhook_transports() -> Iterable[WebhookTransportProvider]:
+    yield WebhookTransportProvider(name="http", schemes=("http", "https"), open=_open_http)
+    yield WebhookTransportProvider(name="jsonl", schemes=("jsonl",), open=_open_jsonl)

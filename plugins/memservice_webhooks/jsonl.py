@@ -1,0 +1,44 @@
+"""Delivery as lines of JSON: an endpoint `jsonl:NAME` is the file NAME.jsonl in a directory that the operator chose."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from memservice.domain.errors import InvalidInput
+from memservice.spi.webhooks import Outcome
+
+_NAME = re.compile(r"jsonl:([A-Za-z0-9_-]{1,100})")
+LOC = ("body", "url")
+
+
+class JsonLinesTransport:
+    """One line an event: its headers and its body. Lines of several processes do not mix: each is one write to a file opened for
+    appending."""
+
+    def __init__(self, directory: str | None) -> None:
+        self._directory = None if directory is None else Path(directory)
+        self._lock = threading.Lock()
+
+    def check(self, url: str) -> None:
+        if self._directory is None:
+            raise InvalidInput.at(*LOC, message="Only HTTP and HTTPS URLs are allowed (jsonl: needs WEBHOOK_JSONL_DIRECTORY)")
+        if _NAME.fullmatch(url) is None:
+            raise InvalidInput.at(*LOC, message="Invalid URL format: jsonl: takes a name of letters, digits, _ and -")
+
+    def deliver(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
+        began = time.monotonic()
+        found = _NAME.fullmatch(url)
+        if self._directory is None or found is None:
+            return Outcome(error="WEBHOOK_JSONL_DIRECTORY is not set, or the name is not valid")
+        line = json.dumps({"headers": dict(headers), "body": body.decode()}, sort_keys=True) + "\n"
+        try:
+            with self._lock, (self._directory / f"{found[1]}.jsonl").open("ab", buffering=0) as file:
+                file.write(line.encode())
+        except OSError as error:
+            return Outcome(error=f"{type(error).__name__}: {error.strerror}", duration_ms=int((time.monotonic() - began) * 1000))
+        return Outcome(status=200, duration_ms=int((time.monotonic() - began) * 1000))
