@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import threading
 import warnings
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 from memservice_extractive.language import UNSPACED
@@ -28,6 +29,8 @@ _CLAUSE = re.compile(r"[;:,]\s|[；：，、。]|\s[–—-]\s")
 _SPACE = re.compile(r"\s")
 _SURE_END = re.compile(r"(?<=\w{4})[.!?…]+[\"'”’)]*\s+|[。！？]+[」』”’）]*")  # not after "Dr."
 _BRACKETS = {"「": "」", "『": "』", "“": "”"}
+_SHORT = 1_000
+"""Longest text, in characters, whose sentences are remembered."""
 _loading = threading.Lock()
 
 
@@ -53,9 +56,19 @@ def split(text: str, language: str) -> list[str]:
     return [piece for piece in found if piece]
 
 
-def _segment(text: str, language: str) -> list[str]:
+def _segment(text: str, language: str) -> Sequence[str]:
     if "\n" not in text.strip() and not _INNER_MARK.search(text):
         return [text]  # most messages are one sentence, and the segmenter costs a millisecond
+    return _remembered(text, language) if len(text) <= _SHORT else _segmented(text, language)
+
+
+@lru_cache(maxsize=2_048)
+def _remembered(text: str, language: str) -> tuple[str, ...]:
+    """A message is split for its statements, and again for each summary that it goes into."""
+    return tuple(_segmented(text, language))
+
+
+def _segmented(text: str, language: str) -> list[str]:
     masked = _OPAQUE.sub(lambda m: "x" * len(m.group().rstrip(".,;:!?")) + m.group()[len(m.group().rstrip(".,;:!?")) :], text)
     # A segmenter keeps the text that it works on, so threads do not share one.
     parts: list[str] = _segmenter_class()(language=language if language in _SEGMENTED else "en", clean=False).segment(masked)
