@@ -43,6 +43,23 @@ class QueryReader:
         return loaded
 
 
+class HeaderReader:
+    """Reads headers by a schema whose fields are named by `data_key`."""
+
+    def __init__(self, schema: type[Schema]) -> None:
+        self._schema = schema()
+        self._names = [field.data_key or name for name, field in self._schema.load_fields.items()]
+
+    def read(self, request: Request, problems: list[Problem]) -> dict[str, Any]:
+        given = {name: request.headers[name] for name in self._names if name in request.headers}
+        try:
+            loaded: dict[str, Any] = self._schema.load(given)
+        except ValidationError as error:
+            problems.extend(flatten(error.messages, ("header",)))
+            return {}
+        return loaded
+
+
 class BodyReader:
     """Reads a JSON body by a schema, or by a field where the body is no object of fixed keys.
 

@@ -44,6 +44,15 @@ def test_the_form_with_a_trailing_slash_is_served_directly(api: Api) -> None:
     assert api.ids(URL + "/list") == [api.ok(answer, 201)[0]["id"]]
 
 
+def test_other_methods_and_slashes_of_the_create_path(api: Api) -> None:
+    for method in ("GET", "PUT", "DELETE", "PATCH"):
+        for path in (URL, URL + "/"):
+            assert api.call(method, path).status_code == 405, (method, path)
+    answer = api.post(URL + "//", {"messages": []})
+    assert answer.status_code == 307
+    assert answer.headers["Location"].endswith(URL)
+
+
 def test_metadata_and_times(api: Api) -> None:
     made = api.ok(
         send(
@@ -144,7 +153,9 @@ def test_a_repeated_request_with_the_same_key_stores_nothing_again(api: Api) -> 
     assert again == first
     assert other != first
     assert len(api.ids(URL + "/list")) == 2
-    api.refused(send(api, {"content": "x", "peer_id": "p"}, headers={"Idempotency-Key": "k" * 256}), ["header", "Idempotency-Key"])
+    for wrong in ("k" * 256, ""):
+        answer = send(api, {"content": "x"}, headers={"Idempotency-Key": wrong})
+        api.refused(answer, ["header", "Idempotency-Key"], ["body", "messages", 0, "peer_id"])
 
 
 def test_get(api: Api) -> None:

@@ -46,6 +46,8 @@ ADDED_OPERATIONS = {f"GET {W}/conclusions/{{conclusion_id}}", "GET /v2/peers/{pe
 ADDED = [
     # Listings can all be reversed.
     re.escape(f"GET {W}/sessions/{{session_id}}/peers: query reverse"),
+    # A repeated create can be made exact.
+    re.escape(f"POST {W}/sessions/{{session_id}}/messages: header Idempotency-Key"),
     # What the newest clients read and write.
     r".* answer 20\d(\.items\[\])?\.uid",
     r".*/conclusions.* answer 20\d(\.items)?(\[\])?\.(source_ids|times_derived)",

@@ -30,12 +30,18 @@ def encoder(schema: Schema | type[Schema]) -> Encode:
     stand_in = next(iter(stored.values()))
     read = attrgetter(*(stored.get(key, stand_in) for key in shown))
     keys = tuple(shown)
-    changes = [(key, change) for key, field in shown.items() if key in stored and (change := _change(field))]
+    # Most changes need nothing but the value: one call less for each.
+    wires = [(key, wire) for key, field in shown.items() if key in stored and (wire := _wire(field))]
+    changes = [(key, change) for key, field in shown.items() if key in stored and not _wire(field) and (change := _change(field))]
 
     def encode(row: Any, path: Path) -> dict[str, Any]:
-        made = dict(zip(keys, read(row), strict=True))
+        made = dict(zip(keys, read(row)))  # noqa: B905 - as many values as keys, by construction
         for key, parameter in placed:
             made[key] = path[parameter]
+        for key, wire in wires:
+            value = made[key]
+            if value is not None:
+                made[key] = wire(value)
         for key, change in changes:
             made[key] = change(made[key], path)
         return made
@@ -65,7 +71,7 @@ def _change(field: fields.Field[Any]) -> Encode | None:
     """What happens to a value of this field on its way out, or None if nothing does."""
     if isinstance(field, fields.Nested):
         inner = encoder(field.schema)
-        return lambda value, path: None if value is None else inner(value, path)
+        return inner if not field.allow_none else lambda value, path: None if value is None else inner(value, path)
     if isinstance(field, fields.List):
         item = _change(field.inner)
         if item is None:
@@ -76,7 +82,12 @@ def _change(field: fields.Field[Any]) -> Encode | None:
         if each is None:
             return None
         return lambda value, path: None if value is None else {key: each(entry, path) for key, entry in value.items()}
-    wire = getattr(type(field), "wire", None)
+    wire = _wire(field)
     if wire is None:
         return None
     return lambda value, path: None if value is None else wire(value)
+
+
+def _wire(field: fields.Field[Any]) -> Callable[[Any], Any] | None:
+    found: Callable[[Any], Any] | None = getattr(type(field), "wire", None)
+    return found

@@ -20,6 +20,15 @@ class MessageBatchCreate(Shape):
     messages = ListOf(Part(MessageCreate), required=True, validate=Length(1, 100))
 
 
+class MessageHeaders(Shape):
+    idempotency_key = Text(
+        data_key="Idempotency-Key",
+        load_default=None,
+        validate=Length(1, 255),
+        metadata={"description": "Names this request: repeated with the same key, it stores nothing again."},
+    )
+
+
 class MessageUpdate(Shape):
     metadata = Object(allow_none=True, load_default=None)
 

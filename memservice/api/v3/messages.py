@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flask import request
-
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schemas import messages as shapes
 from memservice.api.schemas.base import page_of
 from memservice.api.schemas.queries import MessageGet, PageQuery
-from memservice.domain.errors import InvalidInput
 from memservice.domain.records import Message
 from memservice.services import messages
 from memservice.services.messages import Draft
@@ -25,21 +22,13 @@ _MESSAGE = _MESSAGES + "/<message_id>"
 _OWN = RouteAccess(workspace="workspace_id", session="session_id")
 _READ = RouteAccess(workspace="workspace_id", session="session_id", member=True)
 
-_KEY_MAX = 255
-
-
-def _idempotency_key() -> str | None:
-    key = request.headers.get("Idempotency-Key")
-    if key is not None and not 1 <= len(key) <= _KEY_MAX:
-        raise InvalidInput.at("header", "Idempotency-Key", message=f"The key should have 1 to {_KEY_MAX} characters")
-    return key
-
 
 @routes.operation(
     "POST",
     _MESSAGES,
     also=(_MESSAGES + "/",),
     access=_OWN,
+    headers=shapes.MessageHeaders,
     body=shapes.MessageBatchCreate,
     answer=shapes.Message,
     many=True,
@@ -61,7 +50,7 @@ def create_messages(call: Call, workspace_id: str, session_id: str) -> Sequence[
         )
         for given in call.body["messages"]
     ]
-    return messages.create(call.rt, call.who, workspace_id, session_id, drafts, _idempotency_key())
+    return messages.create(call.rt, call.who, workspace_id, session_id, drafts, call.headers["idempotency_key"])
 
 
 @routes.operation(
