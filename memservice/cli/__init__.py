@@ -14,10 +14,48 @@ from memservice.cli.options import State
 from memservice.cli.plugins import plugins
 from memservice.cli.serve import serve
 from memservice.cli.worker import worker
-from memservice.domain.errors import MemserviceError
+from memservice.domain.errors import ConfigurationError, MemserviceError
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """Ours, and those of plugins. Plugins are loaded only when a command is wanted that is not ours, or the list of all."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self._of_plugins(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, cmd_name) or self._of_plugins(ctx).get(cmd_name)
+
+    def _of_plugins(self, ctx: click.Context) -> dict[str, click.Command]:
+        """By name. What a plugin cannot give is told, and stops nobody else."""
+        if "memservice.commands" not in ctx.meta:
+            ctx.meta["memservice.commands"] = self._ask_plugins(ctx)
+        found: dict[str, click.Command] = ctx.meta["memservice.commands"]
+        return found
+
+    def _ask_plugins(self, ctx: click.Context) -> dict[str, click.Command]:
+        from memservice.plugins import load_plugins
+
+        try:
+            loaded = State(ctx.params.get("config_file")).plugins
+        except ConfigurationError:  # told by the command that needs the settings; help must work without them
+            loaded = load_plugins()
+        found: dict[str, click.Command] = {}
+        for implementation in loaded.hook.memservice_cli_commands.get_hookimpls():
+            try:
+                offered = [(command.name or "", command) for command in implementation.function()]
+            except Exception as error:  # a plugin may fail in any way
+                click.echo(f"memservice: no commands from plugin {implementation.plugin_name!r}: {type(error).__name__}: {error}", err=True)
+                continue
+            for name, command in offered:
+                if name in self.commands or name in found:
+                    click.echo(f"memservice: the command {name!r} of plugin {implementation.plugin_name!r} is left out: it exists", err=True)
+                else:
+                    found[name] = command
+        return found
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(memservice.__version__, prog_name="memservice")
 @click.option(
     "--config",
@@ -38,16 +76,7 @@ for command in (serve, worker, db, plugins, config):
 def main() -> None:
     """Run the command line; a mistake in settings or plugins ends in one sentence, not in a traceback."""
     try:
-        _add_plugin_commands()
         cli()
     except MemserviceError as error:
         click.echo(f"memservice: {error}", err=True)
         sys.exit(1)
-
-
-def _add_plugin_commands() -> None:
-    from memservice.plugins import load_plugins
-
-    for commands in load_plugins().hook.memservice_cli_commands():
-        for command in commands:
-            cli.add_command(command)

@@ -6,6 +6,7 @@ import click
 
 from memservice.cli.options import State
 from memservice.runtime import Runtime
+from memservice.services import upkeep
 
 
 @click.group()
@@ -21,6 +22,7 @@ def upgrade(state: State) -> None:
     try:
         before = runtime.storage.schema_version()
         runtime.storage.migrate()
+        upkeep.settle(runtime)
         after = runtime.storage.schema_version()
     finally:
         runtime.close()
@@ -36,3 +38,31 @@ def current(state: State) -> None:
         click.echo(runtime.storage.schema_version() or "empty")
     finally:
         runtime.close()
+
+
+@db.command()
+@click.pass_obj
+def recount(state: State) -> None:
+    """Count the tokens of every message again, after a release that counts otherwise. Stop servers and workers first."""
+    runtime = Runtime(state.settings, state.plugins)
+    try:
+        length, _ = upkeep.rows_to_do(runtime)
+        with click.progressbar(length=length, label="counting") as bar:
+            done = upkeep.recount(runtime, bar.update)
+    finally:
+        runtime.close()
+    click.echo(f"{done} messages counted")
+
+
+@db.command()
+@click.pass_obj
+def reindex(state: State) -> None:
+    """Build the text index again, after a release that analyses texts otherwise. Stop servers and workers first."""
+    runtime = Runtime(state.settings, state.plugins)
+    try:
+        _, length = upkeep.rows_to_do(runtime)
+        with click.progressbar(length=length, label="indexing") as bar:
+            done = upkeep.reindex(runtime, bar.update)
+    finally:
+        runtime.close()
+    click.echo(f"{done} rows indexed")

@@ -10,6 +10,7 @@ import click
 from memservice.cli.options import State
 from memservice.domain.errors import ConfigurationError
 from memservice.runtime import Runtime
+from memservice.services import upkeep
 from memservice.serving.banner import banner, warnings
 from memservice.serving.logs import set_up_logging
 from memservice.serving.supervisor import Plan, Supervisor, listen
@@ -58,6 +59,7 @@ def serve(state: State, host: str | None, port: int | None, workers: int | None,
         runtime = Runtime(state.settings, state.plugins)
         try:
             runtime.storage.migrate()
+            upkeep.settle(runtime)
             # The reasoner is opened here too, so that one that cannot start is told at once rather than by a worker that keeps dying.
             lines = banner(runtime, with_worker)
         finally:

@@ -23,10 +23,34 @@ MESSAGE: Kind = "message"
 CONCLUSION: Kind = "conclusion"
 
 
+LIKE_AT_ONCE = 100
+"""Rows of one task that copies vectors."""
+
+
 def index_messages(
-    rt: Runtime, view: View, workspace: int, messages: Sequence[Message], terms: Sequence[list[str]], authors: Mapping[int, Peer]
+    rt: Runtime,
+    view: View,
+    workspace: int,
+    messages: Sequence[Message],
+    terms: Sequence[list[str]],
+    authors: Mapping[int, Peer],
+    like: Mapping[int, int] | None = None,
 ) -> list[Task]:
-    """Index messages; `terms` are those of their content. Returns the tasks that are still to be stored."""
+    """Index messages; `terms` are those of their content. Returns the tasks that are still to be stored.
+
+    `like`: for a message's key that of an indexed message with the same content.
+    """
+    add_message_texts(rt, view, workspace, messages, terms, authors)
+    # Hashed vectors of messages measured no gain over text, so messages get vectors only from an embedder that understands.
+    if Capability.SEMANTIC not in rt.embedder.capabilities or not rt.settings.app.embed_messages:
+        return []
+    return embed_later(rt, MESSAGE, workspace, [message.key for message in messages if message.content.strip()], like)
+
+
+def add_message_texts(
+    rt: Runtime, view: View, workspace: int, messages: Sequence[Message], terms: Sequence[list[str]], authors: Mapping[int, Peer]
+) -> None:
+    """Put messages into the text index, in place of what it has of them."""
     rows = []
     for message, own in zip(messages, terms, strict=True):
         # The speaker and the day are part of what a message can be found by: "[8 May 2023] Caroline: text", analysed in two parts,
@@ -34,18 +58,18 @@ def index_messages(
         head = analyse(f"{message.created_at.day} {message.created_at:%B %Y} {spoken_name(authors[message.author_key])}")
         rows.append(TextRow(message.key, [*head, *own], session=message.session_key, author=message.author_key, at=message.created_at))
     rt.storage.text.add(view, MESSAGE, workspace, rows)
-    # Hashed vectors of messages measured no gain over text, so messages get vectors only from an embedder that understands.
-    if Capability.SEMANTIC not in rt.embedder.capabilities or not rt.settings.app.embed_messages:
-        return []
-    return [outbox.embed(rt, MESSAGE, workspace, [message.key for message in messages if message.content.strip()])]
 
 
-def index_conclusions(
-    rt: Runtime, view: View, workspace: int, conclusions: Sequence[Conclusion], vectors: Sequence[Vector] | None = None
-) -> list[Task]:
-    """Index conclusions, whose `vectors` are given where the embedder is an inline one. Returns the tasks that are still to be stored."""
-    if not conclusions:
-        return []
+def embed_later(rt: Runtime, kind: Kind, workspace: int, keys: Sequence[int], like: Mapping[int, int] | None = None) -> list[Task]:
+    """The tasks that give these rows their vectors, or copy those of the rows in `like`, which have the same text."""
+    if like is None:
+        return [outbox.embed(rt, kind, workspace, keys)]
+    parts = [keys[start : start + LIKE_AT_ONCE] for start in range(0, len(keys), LIKE_AT_ONCE)]
+    return [outbox.embed(rt, kind, workspace, part, [like[key] for key in part]) for part in parts]
+
+
+def add_conclusion_texts(rt: Runtime, view: View, workspace: int, conclusions: Sequence[Conclusion]) -> None:
+    """Put conclusions into the text index, in place of what it has of them."""
     rows = [
         TextRow(
             conclusion.key,
@@ -59,11 +83,28 @@ def index_conclusions(
         for conclusion in conclusions
     ]
     rt.storage.text.add(view, CONCLUSION, workspace, rows)
+
+
+def index_conclusions(
+    rt: Runtime,
+    view: View,
+    workspace: int,
+    conclusions: Sequence[Conclusion],
+    vectors: Sequence[Vector] | None = None,
+    like: Mapping[int, int] | None = None,
+) -> list[Task]:
+    """Index conclusions, whose `vectors` are given where the embedder is an inline one. Returns the tasks that are still to be stored.
+
+    `like`: for a conclusion's key that of an indexed conclusion with the same content.
+    """
+    if not conclusions:
+        return []
+    add_conclusion_texts(rt, view, workspace, conclusions)
     if vectors is None or not rt.vectors_transactional:
-        return [outbox.embed(rt, CONCLUSION, workspace, [conclusion.key for conclusion in conclusions])]
+        return embed_later(rt, CONCLUSION, workspace, [conclusion.key for conclusion in conclusions], like)
     space = writing_space(rt, view, workspace, CONCLUSION)
     if space is None:
-        return [outbox.embed(rt, CONCLUSION, workspace, [conclusion.key for conclusion in conclusions])]
+        return embed_later(rt, CONCLUSION, workspace, [conclusion.key for conclusion in conclusions], like)
     rt.vectors.upsert(view, space, conclusion_vectors(conclusions, vectors))
     return []
 
@@ -121,11 +162,23 @@ def new_space(rt: Runtime, view: View, workspace: int, kind: Kind) -> Space:
 
 
 def forget_conclusions(rt: Runtime, view: View, workspace: int, keys: Sequence[int]) -> None:
-    """Conclusions that are no longer live can no longer be found."""
+    """Conclusions that are no longer live can no longer be found. An index outside the storage is told by a task."""
+    forget(rt, view, CONCLUSION, workspace, keys)
+    if keys and not rt.vectors_transactional and any(space.kind == CONCLUSION for space in view.spaces.of_workspace(workspace)):
+        view.tasks.add([outbox.forget(rt, CONCLUSION, workspace, keys)])
+
+
+def forget(rt: Runtime, view: View, kind: str, workspace: int, keys: Sequence[int]) -> None:
+    """Take rows out of the indexes that live in the storage."""
     if not keys:
         return
-    rt.storage.text.remove(view, CONCLUSION, workspace, keys)
+    rt.storage.text.remove(view, kind, workspace, keys)
     if rt.vectors_transactional:
-        for space in view.spaces.of_workspace(workspace):
-            if space.kind == CONCLUSION:
-                rt.vectors.delete(view, space, keys)
+        forget_vectors(rt, view, kind, view.spaces.of_workspace(workspace), keys)
+
+
+def forget_vectors(rt: Runtime, view: View | None, kind: str, spaces: Sequence[Space], keys: Sequence[int]) -> None:
+    """Take rows out of the vector index; `view` is None for one outside the storage, which must not be called inside a transaction."""
+    for space in spaces:
+        if space.kind == kind:
+            rt.vectors.delete(view, space, keys)

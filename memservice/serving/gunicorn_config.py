@@ -3,6 +3,8 @@
 import gc
 from typing import Any
 
+import gunicorn.http.message
+
 worker_class = "gthread"
 preload_app = False
 """Each process opens its own connections: nothing but the listening socket may be shared across a fork."""
@@ -12,7 +14,8 @@ accesslog = None
 errorlog = "-"
 loglevel = "warning"
 control_socket_disable = True
-limit_request_line = 8190
+# A thousand session names may stand in the query of a session's context. gunicorn knows lines of up to 8190 bytes, or without any bound.
+limit_request_line = gunicorn.http.message.MAX_REQUEST_LINE = 2**20
 limit_request_field_size = 65535
 
 

@@ -7,6 +7,7 @@ import threading
 
 from memservice.domain.errors import SchemaVersionError, Unavailable
 from memservice.runtime import Runtime
+from memservice.services import upkeep
 
 log = logging.getLogger("memservice.start")
 
@@ -16,11 +17,13 @@ TOLD_AFTER = 1.0
 
 
 def wait_for_schema(runtime: Runtime, stop: threading.Event) -> bool:
-    """Wait until the store's schema is this release's. False if told to stop before."""
+    """Wait until the store's schema is this release's. False if told to stop before. Raises `ConfigurationError` for a store whose
+    counts or index are not."""
     told, pause, waited = "", FIRST_PAUSE, 0.0
     while not stop.is_set():
         try:
             runtime.storage.check()
+            upkeep.check(runtime)
             return True
         except (SchemaVersionError, Unavailable) as error:
             if waited >= TOLD_AFTER and str(error) != told:

@@ -1,0 +1,89 @@
+"""Stores remember what their counts and their text index were made with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memservice.domain import tokens
+from memservice.domain.errors import ConfigurationError
+from memservice.domain.filters import where
+from memservice.domain.records import Message
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.services import conclusions, context, messages, peers, recall, upkeep
+from memservice.services.conclusions import ConclusionDraft
+from memservice.services.context import SessionContextOptions
+from memservice.services.messages import Draft
+from memservice.services.principal import Principal
+from memservice.settings import load_settings
+
+ME = Principal.all()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def runtime(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Runtime]:
+    uri = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'm.db'}"
+    settings = load_settings(environ={"DB_CONNECTION_URI": uri}, cwd=tmp_path)
+    opened = Runtime(settings, load_plugins(settings))
+    opened.storage.migrate()
+    upkeep.settle(opened)
+    yield opened
+    opened.close()
+
+
+def talk(runtime: Runtime) -> list[Message]:
+    drafts = [Draft(f"Message {number} tells of the heron by the river.", "ann" if number % 2 else "ben") for number in range(1, 8)]
+    return messages.create(runtime, ME, "w", "s", drafts)
+
+
+def test_a_store_built_otherwise_is_refused_with_the_command_that_mends_it(runtime: Runtime) -> None:
+    upkeep.check(runtime)
+    runtime.storage.write(lambda view: view.facts.set(upkeep.COUNTER, "another"))
+    with pytest.raises(ConfigurationError, match=r"'another'.*memservice db recount"):
+        upkeep.settle(runtime)
+    upkeep.recount(runtime)
+    upkeep.check(runtime)
+    runtime.storage.write(lambda view: view.facts.set(upkeep.TEXT, "older-1"))
+    with pytest.raises(ConfigurationError, match=r"'older-1'.*memservice db reindex"):
+        upkeep.check(runtime)
+    upkeep.reindex(runtime)
+    upkeep.check(runtime)
+
+
+def test_a_recount_mends_every_count(runtime: Runtime) -> None:
+    stored = talk(runtime)
+    wrong = {"tokens": 1, "tokens_through": 1}
+    runtime.storage.write(lambda view: [view.rows.change(Message, where(key=message.key), **wrong) for message in stored])
+    seen: list[int] = []
+    assert upkeep.recount(runtime, seen.append) == 7 == sum(seen)
+    through = 0
+    with runtime.storage.read() as view:
+        session = view.workspaces.locate("w", session="s").session
+        assert session is not None
+        for message in view.messages.run(session.key, 1, 7):
+            through += tokens.count(message.content)
+            assert (message.tokens, message.tokens_through) == (tokens.count(message.content), through)
+        assert session.token_total == through
+    budget = tokens.count(stored[-1].content) + tokens.count(stored[-2].content)
+    tail = context.of_session(runtime, ME, "w", "s", SessionContextOptions(tokens=budget)).messages
+    assert [message.seq for message in tail] == [6, 7]
+
+
+def test_a_reindex_finds_everything_again(runtime: Runtime) -> None:
+    talk(runtime)
+    peers.get_or_create(runtime, ME, "w", "ann", {"name": "Annika"}, None)
+    conclusions.create(runtime, ME, "w", [ConclusionDraft("Ann watches herons", "ann", "ann")])
+    with runtime.storage.read() as view:
+        place = view.workspaces.by_slug("w")
+    assert place is not None
+    while runtime.storage.write(lambda view: runtime.storage.text.drop(view, place.key, 3)):
+        pass
+    assert recall.search(runtime, ME, "w", "heron") == []
+    upkeep.reindex(runtime)
+    assert len(recall.search(runtime, ME, "w", "heron")) == 7
+    assert [message.author for message in recall.search(runtime, ME, "w", "Annika")][:1] == ["ann"]
+    pair = {"observer_id": "ann", "observed_id": "ann"}
+    assert [found.content for found in conclusions.query(runtime, ME, "w", "herons", filters=pair)] == ["Ann watches herons"]
