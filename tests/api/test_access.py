@@ -62,6 +62,13 @@ MATRIX = {
     ("GET", f"{_S}/peers"): MEMBER,
     ("GET", f"{_S}/peers/<{P}>/config"): MEMBER,
     ("POST", f"{_S}/search"): MEMBER,
+    ("POST", f"{_W}/webhooks"): WORKSPACE,
+    ("GET", f"{_W}/webhooks"): WORKSPACE,
+    ("DELETE", f"{_W}/webhooks/<endpoint_id>"): WORKSPACE,
+    ("GET", f"{_W}/webhooks/test"): WORKSPACE,
+    ("GET", f"{_W}/webhooks/<endpoint_id>/deliveries"): WORKSPACE,
+    ("GET", f"{_W}/webhooks/<endpoint_id>/dead_letters"): WORKSPACE,
+    ("POST", f"{_W}/deliveries/<delivery_id>/redeliver"): WORKSPACE,
     ("GET", f"/v2/peers/<{P}>/card"): RouteAccess(peer=P, handler=True),
 }
 

@@ -33,19 +33,25 @@ NOT_YET = {
     f"DELETE {W}/scopes/{{scope_id}}/sessions/{{session_id}}",
     f"POST {W}/scopes/{{scope_id}}/sessions/list",
     f"GET {W}/scopes/{{scope_id}}/status",
-    f"POST {W}/webhooks",
-    f"GET {W}/webhooks",
-    f"DELETE {W}/webhooks/{{endpoint_id}}",
-    f"GET {W}/webhooks/test",
     "POST /v3/keys",
 }
 """Operations of the published document that are not served yet."""
 
-ADDED_OPERATIONS = {f"GET {W}/conclusions/{{conclusion_id}}", "GET /v2/peers/{peer_id}/card"}
+ADDED_OPERATIONS = {
+    f"GET {W}/conclusions/{{conclusion_id}}",
+    "GET /v2/peers/{peer_id}/card",
+    f"GET {W}/webhooks/{{endpoint_id}}/deliveries",
+    f"GET {W}/webhooks/{{endpoint_id}}/dead_letters",
+    f"POST {W}/deliveries/{{delivery_id}}/redeliver",
+}
 
 ADDED = [
     # Listings can all be reversed.
     re.escape(f"GET {W}/sessions/{{session_id}}/peers: query reverse"),
+    re.escape(f"GET {W}/webhooks: query reverse"),
+    # An endpoint has a state, and a secret that is shown once.
+    r".*/webhooks answer 20\d(\.items\[\])?\.state",
+    r"POST .*/webhooks answer 20\d\.secret",
     # A repeated create can be made exact.
     re.escape(f"POST {W}/sessions/{{session_id}}/messages: header Idempotency-Key"),
     # What the newest clients read and write.

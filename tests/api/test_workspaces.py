@@ -149,7 +149,7 @@ def test_list_filters_by_metadata_and_id(api: Api) -> None:
     assert page["total"] == 1
     assert list(page) == ["items", "total", "page", "size", "pages"]
     assert list(page["items"][0]) == ["id", "uid", "metadata", "configuration", "created_at"]
-    page = api.ok(api.post("//v3/workspaces/list", {"filters": {"id": [api.workspace, "nobody"]}}))
+    page = api.ok(api.post("//v3/workspaces/list", {"filters": {"id": [api.workspace, f"{api.workspace}-unknown"]}}))
     assert page["total"] == 1
 
 
