@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
-from memservice.domain.errors import ConfigurationError
+from flask import request
+
+from memservice.domain.errors import Unauthorised
+from memservice.runtime import Runtime
+from memservice.services import access as rules
+from memservice.services import keys
+from memservice.services.key_usage import KeyUsage
 from memservice.services.principal import Principal
-from memservice.settings import Settings
+from memservice.settings import SIGNING_RECIPE, Settings
+
+if TYPE_CHECKING:
+    from memservice.domain.jwt_signing import Signer
+
+log = logging.getLogger("memservice.auth")
+
+NO_TOKEN = "No access token provided"
+SECURITY_SCHEME = "HTTPBearer"
+"""Its name in the API's document."""
+
+EVERYBODY = Principal.all()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +51,79 @@ class RouteAccess:
     """Any key of the workspace is let in; what it may do with which name, the service decides."""
 
 
-def refuse_unavailable(settings: Settings) -> None:
-    """Raise ConfigurationError if the operator asks for authentication, which this release does not have."""
-    if settings.auth.use_auth:
-        raise ConfigurationError(
-            "AUTH_USE_AUTH is true, but authentication is not available yet in this release: every caller would be let in. "
-            "Set AUTH_USE_AUTH=false and keep the server on a private address."
+class Application(Protocol):
+    """The part of the application that is asked here."""
+
+    guard: Guard | None
+    """None while authentication is off."""
+
+    @property
+    def runtime(self) -> Runtime: ...
+
+
+class Guard:
+    """Recognises the bearer of each request, and turns away who may not use its route, before the rest of the request is read."""
+
+    def __init__(self, signer: Signer) -> None:
+        self._signer = signer
+        self._usage = KeyUsage()
+
+    def admit(self, rt: Runtime, access: RouteAccess, path: Mapping[str, str], authorization: str | None) -> Principal:
+        """Who asks. Raises `Unauthorised`, always."""
+        token = _bearer(authorization)
+        now = rt.clock()
+        claims = self._signer.read(token, now)
+        who = rules.principal_of(claims)
+        workspace = path[access.workspace] if access.workspace is not None else who.workspace or ""
+        if not who.admin:
+            if access.admin:
+                rules.require_admin(who)
+            rules.require_key_of(who, workspace)
+        with rt.storage.read() as view:
+            key = keys.recognise(view, claims, token)
+            if access.member and access.session is not None:
+                who = rules.as_member(view, who, path[access.session])
+        if not (access.admin or access.handler):
+            peer = path[access.peer] if access.peer is not None else None
+            session = path[access.session] if access.session is not None else None
+            rules.require(who, workspace, peer=peer, session=session, member=access.member)
+        if key is not None:
+            self._usage.note(rt, key, now)
+        return who
+
+    def close(self) -> None:
+        self._usage.close()
+
+
+def guard_of(settings: Settings) -> Guard | None:
+    """None while authentication is off. Raises `ConfigurationError` if it is on and there is nothing to check keys with."""
+    if not settings.auth.use_auth:
+        return None
+    guard = Guard(keys.signer_of(settings))
+    _warn_of_short(settings.auth.jwt_secret or "")
+    return guard
+
+
+def _warn_of_short(secret: str) -> None:
+    from memservice.domain.jwt_signing import SECRET_BYTES
+
+    length = len(secret.encode())
+    if length < SECRET_BYTES:
+        log.warning(
+            "AUTH_JWT_SECRET is only %d bytes long: who has one key can try out secrets until one fits it. %s", length, SIGNING_RECIPE
         )
 
 
-def principal(access: RouteAccess) -> Principal:
-    """Who asks. While authentication is off, everyone may do everything."""
-    return Principal.all()
+def principal(app: Application, access: RouteAccess, path: Mapping[str, str]) -> Principal:
+    """Who sends the current request. While authentication is off, everyone may do everything."""
+    if app.guard is None or access.open:
+        return EVERYBODY
+    return app.guard.admit(app.runtime, access, path, request.headers.get("Authorization"))
+
+
+def _bearer(authorization: str | None) -> str:
+    scheme, _, token = (authorization or "").strip().partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token:
+        raise Unauthorised(NO_TOKEN)
+    return token

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The bearer of a request: everything (`admin`), or the narrowest of the names that its key carries."""
+    """The bearer of a request: everything (`admin`), or what its key names. Of several names the narrowest counts.
+
+    Services hand it to `memservice.services.access` before anything else. One that names nothing may do nothing.
+    """
 
     admin: bool = False
     workspace: str | None = None
     peer: str | None = None
     session: str | None = None
+    member_of: str | None = None
+    """A session of which the peer was found to be an active member, in this request (`access.as_member`)."""
 
     @classmethod
     def all(cls) -> Principal:

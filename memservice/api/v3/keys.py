@@ -1,0 +1,51 @@
+"""Keys, for administrators."""
+
+from __future__ import annotations
+
+from memservice.api.auth import RouteAccess
+from memservice.api.paging import paging
+from memservice.api.routing import Call, Routes
+from memservice.api.schemas import keys as shapes
+from memservice.api.schemas.base import page_of
+from memservice.api.schemas.queries import PageQuery
+from memservice.domain.records import ApiKey
+from memservice.services import keys
+from memservice.services.paging import Page
+
+routes = Routes("keys", "What callers show to be let in: tokens for a workspace, or for one peer or session in it.")
+
+_KEYS = "/v3/keys"
+_ADMIN = RouteAccess(admin=True)
+
+
+@routes.operation("POST", _KEYS, access=_ADMIN, query=shapes.KeyQuery, answer=shapes.NewKey)
+def create_key(call: Call) -> keys.Minted:
+    """Make a key
+
+    For a workspace, or with a peer or session besides for that alone; what it names need not exist. Without any name the key opens
+    everything. The token is not kept: it cannot be shown again.
+    """
+    keys.require_enabled(call.rt)
+    query = call.query
+    wanted = keys.Wanted(workspace=query["workspace_id"], peer=query["peer_id"], session=query["session_id"])
+    return keys.mint(call.rt, call.who, wanted, query["expires_at"], query["label"])
+
+
+@routes.operation("GET", _KEYS, access=_ADMIN, query=PageQuery, answer=page_of(shapes.Key))
+def list_keys(call: Call) -> Page[ApiKey]:
+    """List keys
+
+    Those that were made here, whether they still work or not, and those that were revoked; without their tokens.
+    """
+    keys.require_enabled(call.rt)
+    return keys.page(call.rt, call.who, paging(call.query))
+
+
+@routes.operation("DELETE", _KEYS + "/<key_id>", access=_ADMIN, status=(204,))
+def revoke_key(call: Call, key_id: str) -> None:
+    """Revoke a key
+
+    At once, and for good. Revoking it again changes nothing.
+    """
+    keys.require_enabled(call.rt)
+    keys.revoke(call.rt, call.who, key_id)

@@ -1,0 +1,44 @@
+"""Spans of time as people write them."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from memservice.domain.values import shown
+
+_SECONDS = {
+    1: ("s", "sec", "secs", "second", "seconds"),
+    60: ("m", "min", "mins", "minute", "minutes"),
+    3_600: ("h", "hr", "hrs", "hour", "hours"),
+    86_400: ("d", "day", "days"),
+    604_800: ("w", "week", "weeks"),
+    365 * 86_400: ("y", "year", "years"),
+}
+_BY_UNIT = {unit: seconds for seconds, units in _SECONDS.items() for unit in units}
+_PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([a-z]+)\s*", re.ASCII)
+
+
+def parse_duration(text: str) -> timedelta:
+    """`90d`, `1h30m`, `2 weeks`, `1 day 12 hours`: numbers with units from seconds to years (of 365 days), added up.
+
+    Months are left out, since `m` is minutes and a month has no length. Raises ValueError that says what can be written.
+    """
+    rest, total = text.strip().lower(), 0.0
+    while rest:
+        found = _PART.match(rest)
+        if found is None or found[2] not in _BY_UNIT:
+            raise _wrong(text)
+        total += float(found[1]) * _BY_UNIT[found[2]]
+        rest = rest[found.end() :]
+    try:
+        span = timedelta(seconds=total)
+    except OverflowError:
+        raise _wrong(text) from None
+    if not span:
+        raise _wrong(text)
+    return span
+
+
+def _wrong(text: str) -> ValueError:
+    return ValueError(f"{shown(text)!r} is no duration: write for instance 90d, 1h30m or '2 weeks' (units: s, m, h, d, w, y)")

@@ -1,0 +1,127 @@
+"""What a key says: the claims of a JSON Web Token, read into checked values and written again.
+
+| claim | meaning |
+| --- | --- |
+| `jti` | the key's id in our store; tokens minted by other servers of this API have none |
+| `t` | when it was made, ISO 8601; never looked at |
+| `exp` | when it ends: Unix seconds, or ISO 8601 as some servers write it |
+| `ad` | true: may do everything |
+| `w`, `p`, `s` | names of the workspace, and of the peer or session in it, that the key is for |
+| `ap`, `us`, `se`, `co` | the first generation's app, user, session and collection, by uid |
+
+Null and empty text mean that a claim is absent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from memservice.domain.errors import Unauthorised
+from memservice.domain.times import parse_iso, parse_time, wire_seconds
+
+INVALID = "Invalid JWT"
+EXPIRED = "JWT expired"
+HOMELESS = "Invalid JWT scope: peer/session token missing workspace"
+
+_LAST_SECOND = 253_402_300_799
+"""The end of the year 9999; a token may claim to live even longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    id: str | None = None
+    made: str = ""
+    expires_at: datetime | None = None
+    admin: bool = False
+    workspace: str | None = None
+    peer: str | None = None
+    session: str | None = None
+    app_uid: str | None = None
+    """This and the next three: what a key of the first generation names. Only its routes can tell what that stands for."""
+    user_uid: str | None = None
+    owned_session_uid: str | None = None
+    collection_uid: str | None = None
+
+
+_TEXTS = {
+    "w": "workspace",
+    "p": "peer",
+    "s": "session",
+    "ap": "app_uid",
+    "us": "user_uid",
+    "se": "owned_session_uid",
+    "co": "collection_uid",
+    "jti": "id",
+}
+
+
+def read_claims(payload: Mapping[str, Any], now: datetime) -> Claims:
+    """Claims whose signature has been verified. Raises `Unauthorised` if they are malformed, over, or not yet valid."""
+    texts = {field: _text(payload.get(claim)) for claim, field in _TEXTS.items()}
+    if payload.get("aud") is not None:
+        raise Unauthorised(INVALID)  # it was made for somebody else
+    for claim in ("iat", "nbf"):
+        since = payload.get(claim)
+        if since is not None and _seconds(since) > now.timestamp():
+            raise Unauthorised(INVALID)
+    expires_at = _end(payload.get("exp"))
+    if expires_at is not None and expires_at <= now:
+        raise Unauthorised(EXPIRED)
+    admin = payload.get("ad")
+    if admin is not None and not isinstance(admin, bool):
+        raise Unauthorised(INVALID)
+    if (texts["peer"] or texts["session"]) and not texts["workspace"]:
+        raise Unauthorised(HOMELESS)
+    made = payload.get("t")
+    return Claims(made=made if isinstance(made, str) else "", expires_at=expires_at, admin=bool(admin), **texts)
+
+
+def write_claims(claims: Claims) -> dict[str, Any]:
+    """The payload of a new token. What is absent is left out; `exp` is whole Unix seconds."""
+    payload: dict[str, Any] = {"t": claims.made}
+    if claims.expires_at is not None:
+        payload["exp"] = int(claims.expires_at.timestamp())
+    if claims.admin:
+        payload["ad"] = True
+    for claim, field in _TEXTS.items():
+        value = getattr(claims, field)
+        if value:
+            payload[claim] = value
+    return payload
+
+
+def claims_for(id: str, now: datetime, expires_at: datetime | None, workspace: str | None, peer: str | None, session: str | None) -> Claims:
+    """The claims of a key that is made now; without any name it is an admin key."""
+    return Claims(
+        id=id, made=wire_seconds(now), expires_at=expires_at, admin=workspace is None, workspace=workspace, peer=peer, session=session
+    )
+
+
+def _text(value: object) -> str | None:
+    """A name. One that no store can look for (NUL, lone surrogates) is nobody's."""
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str) or "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+        raise Unauthorised(INVALID)
+    return value
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or (isinstance(value, float) and not math.isfinite(value)):
+        raise Unauthorised(INVALID)
+    return min(max(value, 0), _LAST_SECOND)
+
+
+def _end(value: object) -> datetime | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        return parse_time(_seconds(value))
+    try:
+        return parse_iso(value)
+    except ValueError:
+        raise Unauthorised(INVALID) from None
