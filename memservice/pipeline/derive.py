@@ -71,7 +71,7 @@ class Derive:
         if material is None:
             return nothing(skipped="the session or its messages are gone")
         derived = rt.reasoner.derive(_request(material, tasks[0].payload.get("instructions")))
-        counts: Counter[str] = Counter(statements=len(derived.statements))
+        counts: Counter[str] = Counter(statements=len(derived.statements), stored=0, reinforced=0)
         with rt.storage.read() as view:
             echoes = EchoGuard(rt, view, material.session, material.observed)
             echoes.expect(len(derived.statements))
@@ -127,16 +127,15 @@ def utterance(message: Message, new: bool = True) -> Utterance:
 
 
 def _distinct(statements: Sequence[Statement]) -> list[Statement]:
-    """Each statement once, with all the messages that it comes from."""
+    """Each statement once, in its first wording, with all the messages that it comes from."""
     found: dict[str, Statement] = {}
     for statement in statements:
         content = statement.content.strip()
         if not content:
             continue
-        mark = fingerprint(content)
-        before = found.get(mark)
-        sources = statement.message_keys if before is None else (*before.message_keys, *statement.message_keys)
-        found[mark] = Statement(content, tuple(dict.fromkeys(sources)))
+        first = found.setdefault(fingerprint(content), Statement(content, ()))
+        sources = dict.fromkeys((*first.message_keys, *statement.message_keys))
+        found[fingerprint(content)] = Statement(first.content, tuple(sources))
     return list(found.values())
 
 
