@@ -53,7 +53,7 @@ def parse_iso(text: str) -> datetime:
 
 def wire(time: datetime) -> str:
     """ISO 8601 in UTC with suffix `Z`; microseconds only if they are not zero. What every answer shows."""
-    return time.astimezone(UTC).isoformat()[:-6] + "Z"
+    return (time if time.tzinfo is UTC else time.astimezone(UTC)).isoformat()[:-6] + "Z"
 
 
 def wire_seconds(time: datetime) -> str:
