@@ -28,6 +28,8 @@ class Opened:
 
     def __init__(self, settings: Settings, plugins: Plugins, runtime: Runtime | None) -> None:
         self.settings = settings
+        self.guard = auth.guard_of(settings)
+        """Asks for keys; None while authentication is off."""
         self._plugins = plugins
         self._runtime = runtime
         self._lock = threading.Lock()
@@ -41,6 +43,8 @@ class Opened:
         return self._runtime
 
     def close(self) -> None:
+        if self.guard is not None:
+            self.guard.close()
         with self._lock:
             if self._runtime is not None:
                 self._runtime.close()
@@ -54,7 +58,6 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
     """
     if settings is None:
         settings = load_settings() if runtime is None else runtime.settings
-    auth.refuse_unavailable(settings)
     plugins = load_plugins(settings) if runtime is None else runtime.plugins
 
     app = Flask("memservice", static_folder=None, template_folder=None)
@@ -66,7 +69,7 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
 
     requests.register(app, Cors(settings.app.cors_origins))
     errors.register(app)
-    document = Document(app, title="memservice", version=v3.VERSION)
+    document = Document(app, title="memservice", version=v3.VERSION, asks_for_keys=settings.auth.use_auth)
     for routes in GROUPS:
         document.add(routes)
     _add_plugin_routes(app, plugins)

@@ -11,6 +11,7 @@ from werkzeug.exceptions import HTTPException
 
 from memservice.api import errors
 from memservice.api.answers import json_answer
+from memservice.api.auth import SECURITY_SCHEME
 from memservice.api.schemas.service import HTTPError
 
 
@@ -19,11 +20,13 @@ class Document(flask_smorest.Api):  # type: ignore[misc]  # flask-smorest has no
 
     ERROR_SCHEMA = HTTPError
 
-    def __init__(self, app: Flask, title: str, version: str) -> None:
+    def __init__(self, app: Flask, title: str, version: str, asks_for_keys: bool) -> None:
+        self._asks_for_keys = asks_for_keys
         self._writing = threading.Lock()
         self._content: dict[str, Any] | None = None
         self._described_later: list[flask_smorest.Blueprint] = []
         super().__init__(app, spec_kwargs={"title": title, "version": version, "openapi_version": "3.1.0"})
+        self.spec.components.security_scheme(SECURITY_SCHEME, {"type": "http", "scheme": "bearer"})
 
     def add(self, routes: flask_smorest.Blueprint) -> None:
         """Serve these routes. They are described when the document is first asked for, which most processes never are."""
@@ -45,7 +48,17 @@ class Document(flask_smorest.Api):  # type: ignore[misc]  # flask-smorest has no
                         routes.register_views_in_doc(self, self._app, self.spec, name=routes.name, parameters=None)
                         self.spec.tag({"name": routes.name, "description": routes.description})
                 self._content = self.spec.to_dict()
+                if not self._asks_for_keys:
+                    _make_keys_optional(self._content)
             return self._content
 
     def _openapi_json(self) -> Response:
         return json_answer(self.content())
+
+
+def _make_keys_optional(document: dict[str, Any]) -> None:
+    """What a server that asks nobody for a key says of its operations: with one, or without."""
+    for item in document["paths"].values():
+        for operation in item.values():
+            if isinstance(operation, dict) and "security" in operation:
+                operation["security"].append({})

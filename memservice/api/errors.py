@@ -23,6 +23,7 @@ STATUS: Mapping[type[errors.MemserviceError], int] = {
     errors.Conflict: 409,
     errors.Refused: 400,
     errors.Unauthorised: 401,
+    errors.Disabled: 405,
     errors.TooLarge: 413,
     errors.UnsupportedMedia: 415,
     errors.InvalidInput: 422,

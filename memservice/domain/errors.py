@@ -26,6 +26,10 @@ class Refused(MemserviceError):
     """The request exceeds a limit of the operation, or asks for a feature that is switched off."""
 
 
+class Disabled(MemserviceError):
+    """The whole operation is switched off in this installation."""
+
+
 class Unauthorised(MemserviceError):
     """The caller is unknown, or may not do this."""
 

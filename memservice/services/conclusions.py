@@ -11,7 +11,7 @@ from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import ACTIVE, DELETED, EXPLICIT, LIVE, Collection, Conclusion, Peer, Session, Workspace
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import indexing, naming, recall, workspaces
+from memservice.services import access, indexing, naming, recall, workspaces
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
@@ -28,6 +28,7 @@ class ConclusionDraft:
 
 def create(rt: Runtime, who: Principal, workspace: str, drafts: Sequence[ConclusionDraft]) -> list[Conclusion]:
     """Store explicit conclusions, all or none. Peers and sessions must exist; equal ones are not merged on this way in."""
+    access.require(who, workspace)
     texts = [_content(rt, draft, index) for index, draft in enumerate(drafts)]
     vectors = indexing.embed_inline(rt, texts)
 
@@ -122,6 +123,7 @@ def ensure_collection(rt: Runtime, view: View, observer: Peer, observed: Peer) -
 
 def page(rt: Runtime, who: Principal, workspace: str, filters: object, paging: Paging) -> Page[Conclusion]:
     """Live conclusions, newest first; oldest first if reversed."""
+    access.require(who, workspace)
     condition = parse_filters(filters, resources.CONCLUSION, workspace=workspace)
     with rt.storage.read() as view:
         place = view.workspaces.by_slug(workspace)
@@ -142,6 +144,7 @@ def missing(workspace: str, uid: str) -> NotFound:
 
 def get(rt: Runtime, who: Principal, workspace: str, uid: str) -> Conclusion:
     """A live conclusion."""
+    access.require(who, workspace)
     with rt.storage.read() as view:
         place = view.workspaces.by_slug(workspace)
         found = None if place is None else view.conclusions.by_uid(place.key, uid)
@@ -157,6 +160,7 @@ def query(
     rt: Runtime, who: Principal, workspace: str, text: str, top_k: int = 10, distance: float | None = None, filters: object = None
 ) -> list[Conclusion]:
     """Live conclusions that answer a query best. The filters must name one observer and one observed."""
+    access.require(who, workspace)
     given = filters if isinstance(filters, Mapping) else {}
     named = {part: next((given[name] for name in names if name in given), None) for part, names in _PAIR.items()}
     if not all(isinstance(value, str) for value in named.values()):
@@ -178,6 +182,7 @@ def query(
 
 def delete(rt: Runtime, who: Principal, workspace: str, uid: str) -> None:
     """Hide a conclusion at once; it is erased some minutes later."""
+    access.require(who, workspace)
 
     def change(view: View) -> None:
         place = view.workspaces.by_slug(workspace)

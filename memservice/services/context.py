@@ -11,7 +11,7 @@ from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.records import LONG, SHORT, Message, Peer, Session, Summary, Workspace
 from memservice.domain.values import name_problem
 from memservice.runtime import Runtime
-from memservice.services import cards, naming, recall, representation, scopes
+from memservice.services import access, cards, naming, recall, representation, scopes
 from memservice.services.principal import Principal
 from memservice.services.representation import Bounds, RepresentationOptions
 from memservice.services.representation_text import Selection, markdown, plain
@@ -60,6 +60,7 @@ class SessionContext:
 
 def of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: RepresentationOptions) -> PeerContext:
     """Representation and card of what the peer knows of the target. NotFound for a peer that does not exist."""
+    access.require(who, workspace, peer=peer)
     remote = recall.remote_vector(rt, workspace, options.search_query) if options.search_query else None
     with rt.storage.read() as view:
         card = cards.of(view, workspace, peer, options.target)
@@ -75,6 +76,12 @@ def of_session(rt: Runtime, who: Principal, workspace: str, session: str, option
 
     The budget pays for representation and card first; a summary may take 40 % of what is left, messages get all the rest.
     """
+    access.require(who, workspace, session=session, member=True)
+    observer = options.peer_perspective or options.peer_target
+    if observer:
+        access.require_own_peer(who, observer)
+    if options.scope is not None:
+        access.refuse_narrow(who)
     _check(session, options)
     limit = rt.settings.app.get_context_max_tokens
     budget = limit if options.tokens is None else options.tokens
@@ -83,6 +90,7 @@ def of_session(rt: Runtime, who: Principal, workspace: str, session: str, option
     query = options.search_query if options.peer_target else None
     remote = recall.remote_vector(rt, workspace, query) if query else None
     with rt.storage.read() as view:
+        access.require_memberships(view, who, options.sessions or ())
         located = view.workspaces.locate(workspace, session=session)
         text: str | None = None
         card: list[str] | None = None

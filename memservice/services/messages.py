@@ -15,7 +15,7 @@ from memservice.domain.records import Message, Peer
 from memservice.domain.text import analyse
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import idempotency, indexing, listeners, naming, outbox, peers, sessions, workspaces
+from memservice.services import access, idempotency, indexing, listeners, naming, outbox, peers, sessions, workspaces
 from memservice.services.paging import Page, Paging
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
@@ -52,6 +52,7 @@ def create(
     Creates the workspace, the session and the authors that are missing, and makes the authors members. With an idempotency key that
     this session has seen before, the messages stored then are returned and nothing is stored.
     """
+    access.require(who, workspace, session=session)
     asked_at = rt.clock()  # before any message's time: authors are members when they speak
     prepared = [_prepare(rt, draft, index) for index, draft in enumerate(drafts)]
 
@@ -135,6 +136,7 @@ def _authors(rt: Runtime, view: View, workspace: int, prepared: Sequence[_Prepar
 
 def page(rt: Runtime, who: Principal, workspace: str, session: str, filters: object, paging: Paging) -> Page[Message]:
     """Messages in the order in which they were stored, whatever their `created_at`."""
+    access.require(who, workspace, session=session, member=True)
     condition = parse_filters(filters, resources.MESSAGE, workspace=workspace)
     with rt.storage.read() as view:
         found = view.workspaces.locate(workspace, session=session).session
@@ -157,6 +159,7 @@ def _missing(uid: str) -> NotFound:
 
 
 def get(rt: Runtime, who: Principal, workspace: str, session: str, uid: str) -> Message:
+    access.require(who, workspace, session=session, member=True)
     with rt.storage.read() as view:
         found = view.workspaces.locate(workspace, session=session).session
         message = None if found is None else view.messages.by_uid(found.key, uid)
@@ -167,6 +170,7 @@ def get(rt: Runtime, who: Principal, workspace: str, session: str, uid: str) -> 
 
 def update(rt: Runtime, who: Principal, workspace: str, session: str, uid: str, metadata: Mapping[str, Any] | None) -> Message:
     """Metadata is replaced; None leaves it. The content never changes, and nothing is derived again."""
+    access.require(who, workspace, session=session)
     stored = naming.metadata(metadata)
 
     def change(view: View) -> Message:

@@ -12,7 +12,7 @@ from memservice.domain.records import PEER, SCOPE, Peer, Session
 from memservice.domain.text import name_tokens
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import naming, workspaces
+from memservice.services import access, naming, workspaces
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.principal import Principal
 from memservice.spi.rows import UniqueViolation
@@ -60,24 +60,32 @@ def get_or_create(
     rt: Runtime, who: Principal, workspace: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
 ) -> tuple[Peer, bool]:
     """The peer and whether it was created now. Given metadata and configuration replace those of an existing peer."""
+    access.require_create_peer(who, workspace, slug)
     naming.require_name(slug, ("body", "id"))
-    if metadata is None and config is None:
+    if (metadata is None and config is None) or not access.may_update_peers(who):
         with rt.storage.read() as view:
             found = view.workspaces.locate(workspace, peer=slug).peer
         if found is not None:
             return found, False
-    return _upsert(rt, workspace, slug, metadata, config, ("body", "id"))
+    return _upsert(rt, workspace, slug, metadata, config, ("body", "id"), updating=access.may_update_peers(who))
 
 
 def update(
     rt: Runtime, who: Principal, workspace: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
 ) -> Peer:
     """Given metadata and configuration each replace the stored ones. Creates a peer that is missing."""
+    access.require(who, workspace, peer=slug)
     return _upsert(rt, workspace, slug, metadata, config, ("path", "peer_id"))[0]
 
 
 def _upsert(
-    rt: Runtime, workspace: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None, loc: naming.Loc
+    rt: Runtime,
+    workspace: str,
+    slug: str,
+    metadata: Mapping[str, Any] | None,
+    config: Mapping[str, Any] | None,
+    loc: naming.Loc,
+    updating: bool = True,
 ) -> tuple[Peer, bool]:
     stored = naming.metadata(metadata)
     settings = None if config is None else strip_nul(dict(config))
@@ -90,7 +98,7 @@ def _upsert(
             naming.require_name(slug, loc)
             made = ensure(rt, view, place.key, [slug], loc, metadata=stored or {}, configuration=settings or {})
             return made[slug], True
-        if stored is None and settings is None:
+        if not updating or (stored is None and settings is None):
             return found, False
         changed = replace(
             found,
@@ -109,6 +117,7 @@ def page(
     rt: Runtime, who: Principal, workspace: str, filters: object, paging: Paging, kind: Literal["scope", "all"] | None = None
 ) -> Page[Peer]:
     """Ordinary peers; with `kind` scopes, or both."""
+    access.require(who, workspace)
     condition = parse_filters(filters, resources.PEER, workspace=workspace)
     if kind != "all":
         condition = all_of(condition, where(kind=SCOPE if kind == "scope" else PEER))
@@ -126,6 +135,7 @@ def page(
 
 def sessions(rt: Runtime, who: Principal, workspace: str, peer: str, filters: object, paging: Paging) -> Page[Session]:
     """Every session that the peer is or was a member of, those awaiting erasure included."""
+    access.require(who, workspace, peer=peer)
     condition = parse_filters(filters, resources.SESSION, workspace=workspace)
     with rt.storage.read() as view:
         found = view.workspaces.locate(workspace, peer=peer).peer

@@ -8,7 +8,7 @@ from memservice.domain.filters import FALSE, TRUE, Node, all_of, where
 from memservice.domain.filters.ast import Any_, Contains
 from memservice.domain.records import PENDING
 from memservice.runtime import Runtime
-from memservice.services import outbox
+from memservice.services import access, outbox
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
 
@@ -39,6 +39,7 @@ def status(
     rt: Runtime, who: Principal, workspace: str, observer: str | None = None, sender: str | None = None, session: str | None = None
 ) -> QueueStatus:
     """Counts of the tasks that users wait for. `observer` and `sender` are ORed; unknown names count nothing."""
+    access.require(who, workspace)
     answer = QueueStatus()
     with rt.storage.read() as view:
         located = view.workspaces.locate(workspace, session=session or None)

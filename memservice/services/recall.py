@@ -21,7 +21,7 @@ from memservice.domain.records import SCOPE, Conclusion, Message, Peer, Workspac
 from memservice.domain.text import analyse
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import scopes
+from memservice.services import access, scopes
 from memservice.services.embedding import query_vector
 from memservice.services.indexing import CONCLUSION, MESSAGE, Kind
 from memservice.services.peers import spoken_name
@@ -109,6 +109,7 @@ def search(
     scope: str | None = None,
 ) -> list[Message]:
     """Messages of a workspace, a session, a peer (by it) or a scope's sessions, best first. Unknown containers hold nothing."""
+    access.require(who, workspace, peer=peer, session=session, member=session is not None)
     given, perspective = _without_fixed(filters, session, peer, scope)
     condition = parse_filters(given, resources.MESSAGE, workspace=workspace)
     remote = remote_vector(rt, workspace, query)

@@ -15,7 +15,7 @@ from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import FALSE, Node, all_of, recall_allowlist, where
 from memservice.domain.records import EXPLICIT, Conclusion, Message, Peer, Workspace
 from memservice.runtime import Runtime
-from memservice.services import naming, recall, scopes
+from memservice.services import access, naming, recall, scopes
 from memservice.services.peers import spoken_name
 from memservice.services.principal import Principal
 from memservice.services.representation_text import Selection, markdown
@@ -68,19 +68,28 @@ class Bounds:
 
 def of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: RepresentationOptions) -> str:
     """The representation as Markdown; empty for peers and sessions that nobody knows."""
+    access.require(who, workspace, peer=peer)
+    if options.scope is not None:
+        access.refuse_narrow(who)
+    allowed = allowed_sessions(options)
     remote = recall.remote_vector(rt, workspace, options.search_query) if options.search_query else None
     with rt.storage.read() as view:
+        access.require_memberships(view, who, allowed or ())
         bounds = bounds_of(view, workspace, peer, options)
         return "" if bounds is None else markdown(select(rt, view, bounds, options, rt.settings.representation.max_tokens, remote))
+
+
+def allowed_sessions(options: RepresentationOptions) -> list[str] | None:
+    """The sessions that alone may speak, by name; None where all may."""
+    allowed = recall_allowlist(options.filters, options.session)
+    return [options.session] if allowed is None and options.session is not None else allowed
 
 
 def bounds_of(view: View, workspace: str, peer: str, options: RepresentationOptions) -> Bounds | None:
     """Whose memory is asked for; None where a peer does not exist. An unknown scope is NotFound."""
     if options.scope is not None and (options.filters or options.session):
         raise InvalidInput.at("body", "scope", message="scope cannot be combined with session_id or filters")
-    allowed = recall_allowlist(options.filters, options.session)
-    if allowed is None and options.session is not None:
-        allowed = [options.session]
+    allowed = allowed_sessions(options)
     located = view.workspaces.locate(workspace, peer=peer)
     place = located.workspace
     if place is None:

@@ -13,7 +13,7 @@ from memservice.domain.filters import all_of, parse_filters, resources, where
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, PEER, Member, Peer, Session, Summary, Workspace
 from memservice.runtime import Runtime
-from memservice.services import naming, peers, scopes, workspaces
+from memservice.services import access, naming, peers, scopes, workspaces
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
@@ -118,24 +118,29 @@ def get_or_create(
     scope_names: Sequence[str] | None = None,
 ) -> tuple[Session, bool]:
     """The session and whether it was created now. Metadata replaces, configuration merges by section, peers are added."""
+    access.require_create_session(who, workspace, slug, scope_names or ())
     naming.require_name(slug, ("body", "id"))
     if metadata is None and config is None and not members and not scope_names:
         with rt.storage.read() as view:
             found = view.workspaces.locate(workspace, session=slug).session
+            if found is not None:
+                access.require_memberships(view, who, [slug])
         if found is not None and found.state == ACTIVE:
             return found, False
-    return _upsert(rt, workspace, slug, metadata, config, members or {}, scope_names or (), ("body", "id"))
+    return _upsert(rt, who, workspace, slug, metadata, config, members or {}, scope_names or (), ("body", "id"))
 
 
 def update(
     rt: Runtime, who: Principal, workspace: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
 ) -> Session:
     """Metadata is replaced, configuration merged by section. Creates a session that is missing."""
-    return _upsert(rt, workspace, slug, metadata, config, {}, (), PATH)[0]
+    access.require(who, workspace, session=slug)
+    return _upsert(rt, who, workspace, slug, metadata, config, {}, (), PATH)[0]
 
 
 def _upsert(
     rt: Runtime,
+    who: Principal,
     workspace: str,
     slug: str,
     metadata: Mapping[str, Any] | None,
@@ -152,6 +157,8 @@ def _upsert(
         place, _ = workspaces.ensure(rt, view, workspace)
         joining = _peers_to_join(rt, view, place, members, ("body", "peers"))
         session, created = ensure(rt, view, place, slug, loc, metadata=stored or {}, configuration=settings or {})
+        if not created:
+            access.require_memberships(view, who, [slug])
         if not created and (stored is not None or settings is not None):
             session = view.sessions.save(
                 replace(
@@ -181,6 +188,7 @@ def _peers_to_join(rt: Runtime, view: View, workspace: Workspace, members: Mappi
 
 def page(rt: Runtime, who: Principal, workspace: str, filters: object, paging: Paging) -> Page[Session]:
     """Active sessions."""
+    access.require(who, workspace)
     condition = all_of(parse_filters(filters, resources.SESSION, workspace=workspace), where(state=ACTIVE))
     with rt.storage.read() as view:
         place = view.workspaces.by_slug(workspace)
@@ -196,6 +204,7 @@ def page(rt: Runtime, who: Principal, workspace: str, filters: object, paging: P
 
 def add_peers(rt: Runtime, who: Principal, workspace: str, slug: str, members: Mapping[str, MemberConfig]) -> Session:
     """Add peers; creates the session and the peers that are missing."""
+    access.require(who, workspace, session=slug)
 
     def change(view: View) -> Session:
         place, _ = workspaces.ensure(rt, view, workspace)
@@ -209,6 +218,7 @@ def add_peers(rt: Runtime, who: Principal, workspace: str, slug: str, members: M
 
 def set_peers(rt: Runtime, who: Principal, workspace: str, slug: str, members: Mapping[str, MemberConfig]) -> Session:
     """Replace the ordinary members: others leave, scopes stay."""
+    access.require(who, workspace, session=slug)
 
     def change(view: View) -> Session:
         place, session = require(view, workspace, slug)
@@ -225,6 +235,7 @@ def set_peers(rt: Runtime, who: Principal, workspace: str, slug: str, members: M
 
 def remove_peers(rt: Runtime, who: Principal, workspace: str, slug: str, names: Sequence[str]) -> Session:
     """Let members leave. Unknown names are ignored."""
+    access.require(who, workspace, session=slug)
 
     def change(view: View) -> Session:
         place, session = require(view, workspace, slug, lock=True)
@@ -241,6 +252,7 @@ def remove_peers(rt: Runtime, who: Principal, workspace: str, slug: str, names: 
 
 def members_page(rt: Runtime, who: Principal, workspace: str, slug: str, paging: Paging) -> Page[Peer]:
     """Ordinary peers that are members now, in the order they joined."""
+    access.require(who, workspace, session=slug, member=True)
     with rt.storage.read() as view:
         session = view.workspaces.locate(workspace, session=slug).session
         if session is None:
@@ -251,6 +263,8 @@ def members_page(rt: Runtime, who: Principal, workspace: str, slug: str, paging:
 
 def get_peer_config(rt: Runtime, who: Principal, workspace: str, slug: str, peer: str) -> MemberConfig:
     """Also of a member that left."""
+    access.require(who, workspace, session=slug, member=True)
+    access.require_own_peer(who, peer)
     with rt.storage.read() as view:
         located = view.workspaces.locate(workspace, session=slug, peer=peer)
         naming.refuse_scope(peer, located.peer, ("path", "peer_id"), unknown_too=False)
@@ -264,6 +278,7 @@ def get_peer_config(rt: Runtime, who: Principal, workspace: str, slug: str, peer
 
 def set_peer_config(rt: Runtime, who: Principal, workspace: str, slug: str, peer: str, config: MemberConfig) -> None:
     """Merge the given switches into a membership. A peer that never was a member joins."""
+    access.require(who, workspace, session=slug)
 
     def change(view: View) -> None:
         place, session = require(view, workspace, slug, lock=True)
@@ -290,6 +305,7 @@ def set_peer_config(rt: Runtime, who: Principal, workspace: str, slug: str, peer
 
 def summaries(rt: Runtime, who: Principal, workspace: str, slug: str) -> dict[str, Summary]:
     """The newest summaries by kind (`short`, `long`); none of an unknown session."""
+    access.require(who, workspace, session=slug, member=True)
     with rt.storage.read() as view:
         session = view.workspaces.locate(workspace, session=slug).session
         return {} if session is None else view.summaries.of_session(session.key)

@@ -27,11 +27,23 @@ from memservice.settings.sections import (
     Summary,
     VectorStore,
 )
-from memservice.settings.service import App, Auth, Db, Metrics, PluginSwitches, Retention, Server, Telemetry, Webhook, Worker
+from memservice.settings.service import (
+    SIGNING_RECIPE,
+    App,
+    Auth,
+    Db,
+    Metrics,
+    PluginSwitches,
+    Retention,
+    Server,
+    Telemetry,
+    Webhook,
+    Worker,
+)
 from memservice.settings.sources import Given, Layer
 from memservice.settings.values import mask_uri, read, show
 
-__all__ = ["DEFAULT_FILE", "SettingRow", "Settings", "load_settings", "mask_uri"]
+__all__ = ["DEFAULT_FILE", "SIGNING_RECIPE", "SettingRow", "Settings", "load_settings", "mask_uri"]
 
 DEFAULT_FILE = "memservice.toml"
 _SHORTHANDS = ("openai", "anthropic", "gemini")
@@ -216,7 +228,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
             f"DERIVER_POLLING_SLEEP_MAX_INTERVAL_SECONDS = {deriver.polling_sleep_max_interval_seconds}"
         )
     if settings.auth.use_auth and not settings.auth.jwt_secret:
-        yield ("AUTH_USE_AUTH = true needs AUTH_JWT_SECRET; make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'")
+        yield f"AUTH_USE_AUTH = true needs AUTH_JWT_SECRET. {SIGNING_RECIPE}"
     if settings.telemetry.enabled and not settings.telemetry.endpoint:
         yield "TELEMETRY_ENABLED = true needs TELEMETRY_ENDPOINT"
 

@@ -64,6 +64,9 @@ class Db(Group):
     options: Mapping[str, Any] = setting({}, "settings of that storage plugin alone (JSON object)", secrecy="secret")
 
 
+SIGNING_RECIPE = 'Make one with: python -c "import secrets; print(secrets.token_urlsafe(32))"'
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Auth(Group):
     """Keys."""
