@@ -132,6 +132,10 @@ class MemoryVectorIndex:
         hits = [VectorHit(key, min(1.0, max(-1.0, float((vectors[key][1] * asked).sum())))) for key in keys if fits(vectors[key][0], where)]
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))[: max(k, 0)]
 
+    def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
+        vectors = self._vectors(view, space)
+        return {key: vectors[key][0].vector for key in keys if key in vectors}
+
     def count(self, view: View | None, space: Space) -> int:
         return len(self._vectors(view, space))
 

@@ -40,6 +40,10 @@ _ADD = """
 """
 _DELETE = "DELETE FROM vectors WHERE space_key = ? AND row_key IN (SELECT value FROM json_each(?))"
 _DROP = "DELETE FROM vectors WHERE space_key = ?"
+_FETCH = """
+    SELECT r.row_key, r.vector FROM json_each(:rows) wanted CROSS JOIN vectors r INDEXED BY vectors_row
+    WHERE r.space_key = :space AND r.row_key = wanted.value
+"""
 _COUNT = "SELECT count(*) FROM vectors INDEXED BY vectors_space WHERE space_key = ?"
 _PRUNE = "DELETE FROM vector_tombstones WHERE key <= (SELECT seq FROM sqlite_sequence WHERE name = 'vector_tombstones') - ?"
 _OF_ROWS = f"""
@@ -97,6 +101,10 @@ class SqliteVectorIndex:
         _note_write(view)
         connection.exec_driver_sql(_DROP, (space.key,))
         self._prune(connection)
+
+    def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
+        found = connection_of(view).exec_driver_sql(_FETCH, {"space": space.key, "rows": array(set(keys))}).all()
+        return {key: np.frombuffer(stored, "<f4").astype(np.float32) for key, stored in found}
 
     def count(self, view: View | None, space: Space) -> int:
         return int(connection_of(view).exec_driver_sql(_COUNT, (space.key,)).scalar_one())

@@ -53,7 +53,7 @@ class Handler(Protocol):
 
 
 @runtime_checkable
-class TellsOfRest(Protocol):
+class TellsOfRest(Handler, Protocol):
     """A handler of tasks whose final failure somebody looks for elsewhere than among the tasks."""
 
     def rested(self, rt: Runtime, view: View, task: Task) -> None:

@@ -18,7 +18,7 @@ from itertools import takewhile
 
 from memservice.domain.errors import Unavailable
 from memservice.domain.records import DELETING, Lease, Task
-from memservice.pipeline import derive, embed, erase, forget, owner, scope_backfill, scope_removal, summarise, webhook
+from memservice.pipeline import derive, dream, embed, erase, forget, owner, scope_backfill, scope_removal, summarise, webhook
 from memservice.pipeline.handler import Failed, Handler, Outcome, Patient, Prepared, TellsOfRest, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import outbox, webhooks
@@ -29,6 +29,8 @@ log = logging.getLogger("memservice.pipeline")
 HANDLERS: Mapping[str, Handler] = {
     outbox.REPRESENTATION: derive.Derive(),
     outbox.SUMMARY: summarise.Summarise(),
+    outbox.DREAM: dream.Dream(),
+    outbox.DREAM_TIMER: dream.DreamTimer(),
     outbox.EMBED: embed.Embed(),
     outbox.FORGET: forget.Forget(),
     outbox.SCOPE_BACKFILL: scope_backfill.ScopeBackfill(),
@@ -198,7 +200,6 @@ def _is_gone(view: View, task: Task) -> bool:
 
 
 def _record_failure(rt: Runtime, lease: Lease, task: Task, error: Exception) -> None:
-    handler = HANDLERS.get(task.kind)
     attempts = task.attempts + 1
     text = f"{type(error).__name__}: {error}"[:MAX_ERROR]
     pause = _pause(rt, task.kind, attempts)
@@ -210,6 +211,7 @@ def _record_failure(rt: Runtime, lease: Lease, task: Task, error: Exception) -> 
         view.tasks.fail(task.key, text, rt.clock(), retry_at)
         if isinstance(error, Failed):
             error.record(view, retry_at is None)
+        handler = HANDLERS.get(task.kind)
         if retry_at is None and isinstance(handler, TellsOfRest):
             handler.rested(rt, view, task)
 

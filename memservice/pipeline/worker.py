@@ -47,7 +47,7 @@ class Worker:
             while not stop.is_set():
                 try:
                     self._tend()
-                    worked = any(report.done or report.failed for report in self._round(pool, stop))
+                    worked = any(report.done or report.failed or report.steps for report in self._round(pool, stop))
                     reachable = True
                 except Unavailable as error:
                     if reachable:

@@ -8,9 +8,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+from memservice.domain.filters.ast import All, Compare, Node
 from memservice.domain.records import Message, Session
 from memservice.runtime import Runtime
 from memservice.spi.storage import View
+
+
+def remembered(session: int) -> Node:
+    """The condition on facts that are remembered of a session (its key): a range of names."""
+    return All((Compare("name", "gte", f"idempotency:{session}:"), Compare("name", "lt", f"idempotency:{session};")))
 
 
 def _name(session: Session, key: str) -> str:

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.ids import new_uid
-from memservice.domain.records import LONG, SHORT, Member, Message, Peer, Session, Task, WebhookEndpoint, Workspace
+from memservice.domain.records import LONG, SHORT, Collection, Member, Message, Peer, Session, Task, WebhookEndpoint, Workspace
 from memservice.runtime import Runtime
 
 REPRESENTATION, SUMMARY, DREAM, EMBED, FORGET = "representation", "summary", "dream", "embed", "forget"
 SCOPE_BACKFILL, SCOPE_REMOVAL, ERASE = "scope_backfill", "scope_removal", "erase"
 
 WEBHOOK = "webhook"
+DREAM_TIMER = "dream_timer"
+"""Waits until a pair of peers is quiet, then makes a dream due. A kind of its own: nobody who waits for the queue waits for it."""
 
 USER_FACING = (REPRESENTATION, SUMMARY, DREAM)
 """Kinds that queue status counts; the others are the service's own business."""
@@ -152,4 +155,30 @@ def webhook(rt: Runtime, endpoint: WebhookEndpoint, event_uid: str, event: str, 
         f"{endpoint.workspace_key}:{endpoint.key}",
         workspace_key=endpoint.workspace_key,
         payload={"endpoint": endpoint.key, "event_uid": event_uid, "event": event, "body": body},
+    )
+
+
+def dream_pair(collection: Collection) -> str:
+    """Dreams of one pair, of whatever type, are one unit: they never run at once."""
+    return f"{collection.workspace_key}:{collection.observer_key}:{collection.observed_key}"
+
+
+def dream(rt: Runtime, collection: Collection, payload: Mapping[str, Any]) -> Task:
+    """Consolidate what one peer holds about another. Of no session: the one that it is for stands in the payload."""
+    return _of_pair(rt, DREAM, collection, payload)
+
+
+def dream_timer(rt: Runtime, collection: Collection, at: datetime) -> Task:
+    return replace(_of_pair(rt, DREAM_TIMER, collection, {}), not_before=at)
+
+
+def _of_pair(rt: Runtime, kind: str, collection: Collection, payload: Mapping[str, Any]) -> Task:
+    return _task(
+        rt,
+        kind,
+        dream_pair(collection),
+        workspace_key=collection.workspace_key,
+        observer_key=collection.observer_key,
+        observed_key=collection.observed_key,
+        payload=dict(payload),
     )

@@ -12,7 +12,7 @@ from memservice.domain.filters import parse_filters, resources
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Workspace
 from memservice.runtime import Runtime
-from memservice.services import naming
+from memservice.services import access, naming
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.principal import Principal
 from memservice.spi.rows import UniqueViolation
@@ -36,10 +36,14 @@ def ensure(rt: Runtime, view: View, slug: str, loc: naming.Loc = ("path", "works
         return view.workspaces.save(replace(workspace, v1_name=uid)), True
 
 
+def not_found(slug: str) -> NotFound:
+    return NotFound(f"Workspace {slug} not found")
+
+
 def require(view: View, slug: str) -> Workspace:
     found = view.workspaces.by_slug(slug)
     if found is None:
-        raise NotFound(f"Workspace {slug} not found")
+        raise not_found(slug)
     return found
 
 
@@ -47,6 +51,7 @@ def get_or_create(
     rt: Runtime, who: Principal, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
 ) -> tuple[Workspace, bool]:
     """The workspace and whether it was created now. An existing one is returned as it is: the body changes nothing."""
+    access.require_key_of(who, slug)
     naming.require_name(slug, ("body", "id"))
     stored = naming.metadata(metadata) or {}
     settings = naming.settings_of(rt, config) or {}
@@ -58,6 +63,7 @@ def get_or_create(
 
 
 def page(rt: Runtime, who: Principal, filters: object, paging: Paging) -> Page[Workspace]:
+    access.require_admin(who)
     condition = parse_filters(filters, resources.WORKSPACE)
     with rt.storage.read() as view:
         return read_page(
@@ -69,6 +75,7 @@ def page(rt: Runtime, who: Principal, filters: object, paging: Paging) -> Page[W
 
 def update(rt: Runtime, who: Principal, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None) -> Workspace:
     """Metadata is replaced, configuration merged by section; None leaves either. Creates a workspace that is missing."""
+    access.require(who, slug)
     stored = naming.metadata(metadata)
     settings = naming.settings_of(rt, config)
 

@@ -274,6 +274,19 @@ class VectorIndexContract:
 
     # Isolation
 
+    def test_vectors_are_fetched_by_key(self, engine: Engine[VectorIndex]) -> None:
+        self.upsert(engine, [row(1, 30, session=1), row(2, 120, session=2), row(3, vector=vector(0, 0, 2, 0))])
+        self.upsert(engine, [row(2, 60)], THEIRS)
+        found = engine.read(lambda view: engine.index.fetch(view, OURS, [3, 2, 99, 2]))
+        assert sorted(found) == [2, 3]
+        for key, wanted in ((2, at_angle(120)), (3, vector(0, 0, 1, 0))):
+            length = math.sqrt(float((found[key] * found[key]).sum()))
+            assert found[key].dtype == wanted.dtype
+            assert list(found[key] / length) == pytest.approx(list(wanted), abs=self.tolerance)
+        assert engine.read(lambda view: engine.index.fetch(view, OURS, [])) == {}
+        self.delete(engine, [2])
+        assert sorted(engine.read(lambda view: engine.index.fetch(view, OURS, [1, 2]))) == [1]
+
     def test_spaces_are_apart(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(1, 30, session=1), row(2, 40)])
         before = self.query(engine)

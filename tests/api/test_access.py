@@ -69,6 +69,16 @@ MATRIX = {
     ("GET", f"{_W}/webhooks/<endpoint_id>/deliveries"): WORKSPACE,
     ("GET", f"{_W}/webhooks/<endpoint_id>/dead_letters"): WORKSPACE,
     ("POST", f"{_W}/deliveries/<delivery_id>/redeliver"): WORKSPACE,
+    ("DELETE", _W): WORKSPACE,
+    ("DELETE", _S): SESSION,
+    ("POST", f"{_S}/clone"): SESSION,
+    ("POST", f"{_W}/scopes"): WORKSPACE,
+    ("POST", f"{_W}/scopes/list"): WORKSPACE,
+    ("GET", f"{_W}/scopes/<scope_id>"): WORKSPACE,
+    ("POST", f"{_W}/scopes/<scope_id>/sessions"): WORKSPACE,
+    ("DELETE", f"{_W}/scopes/<scope_id>/sessions/<{S}>"): WORKSPACE,
+    ("POST", f"{_W}/scopes/<scope_id>/sessions/list"): WORKSPACE,
+    ("GET", f"{_W}/scopes/<scope_id>/status"): WORKSPACE,
     ("GET", f"/v2/peers/<{P}>/card"): RouteAccess(peer=P, handler=True),
 }
 

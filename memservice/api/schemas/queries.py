@@ -49,6 +49,10 @@ class AnyWorkspaceTargetQuery(TargetQuery):
     workspace_id = Name(allow_none=True, load_default=None)
 
 
+class CloneQuery(Shape):
+    message_id = Name(allow_none=True, load_default=None)
+
+
 class QueueStatusQuery(Shape):
     observer_id = Name(allow_none=True, load_default=None)
     sender_id = Name(allow_none=True, load_default=None)

@@ -12,6 +12,12 @@ class Health(Shape):
     status = Text(required=True)
 
 
+class Accepted(Shape):
+    """What was asked for will be done in the background."""
+
+    message = Text(required=True)
+
+
 class HTTPError(Shape):
     """Every error but 422."""
 

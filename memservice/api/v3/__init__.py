@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from memservice.api.routing import Routes
-from memservice.api.v3 import conclusions, members, messages, peers, sessions, webhooks, workspaces
+from memservice.api.v3 import cloning, conclusions, deletion, keys, members, messages, peers, scopes, sessions, webhooks, workspaces
 
 VERSION = "3.2.1"
 """The version of the API that the document describes; the product's version is its own."""
+
+ADDED = (cloning.routes, deletion.of_sessions, deletion.of_workspaces)
+"""Groups that these modules add operations to, being imported."""
 
 GROUPS: tuple[Routes, ...] = (
     workspaces.routes,
@@ -14,6 +17,8 @@ GROUPS: tuple[Routes, ...] = (
     sessions.routes,
     members.routes,
     messages.routes,
+    scopes.routes,
     conclusions.routes,
     webhooks.routes,
+    keys.routes,
 )

@@ -1,0 +1,39 @@
+"""Scopes: named sets of sessions."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from memservice.api.schemas.base import Aliased, Shape
+from memservice.api.schemas.checks import Length
+from memservice.api.schemas.fields import ListOf, MapOf, Moment, Name, Object, Text
+from memservice.domain.records import SCOPE_PREFIX
+
+
+class ScopeId(Text):
+    """The id of a scope, from the name of the hidden peer behind it."""
+
+    @staticmethod
+    def wire(slug: str) -> str:
+        return slug.removeprefix(SCOPE_PREFIX)
+
+
+class ScopeCreate(Aliased):
+    ALIASES: ClassVar[dict[str, str]] = {"id": "name"}
+
+    id = Name(required=True, validate=Length(min=1))
+    metadata = Object(allow_none=True, load_default=None)
+
+
+class Scope(Shape):
+    id = ScopeId(attribute="slug", required=True)
+    metadata = Object(required=True)
+    created_at = Moment(required=True)
+
+
+class ScopeSessionsAdd(Shape):
+    session_ids = ListOf(Name(), required=True, validate=Length(1, 100))
+
+
+class ScopeStatus(Shape):
+    backfill_status = MapOf(Object())

@@ -1,0 +1,52 @@
+"""Deleting sessions and workspaces. These operations belong to the groups of what they delete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memservice.api.auth import RouteAccess
+from memservice.api.routing import Call
+from memservice.api.schemas.service import Accepted as AcceptedShape
+from memservice.api.v3 import sessions, workspaces
+from memservice.services import erasure
+
+of_sessions = sessions.routes
+of_workspaces = workspaces.routes
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    message: str
+
+
+@of_sessions.operation(
+    "DELETE",
+    "/v3/workspaces/<workspace_id>/sessions/<session_id>",
+    access=RouteAccess(workspace="workspace_id", session="session_id"),
+    answer=AcceptedShape,
+    status=(202,),
+)
+def delete_session(call: Call, workspace_id: str, session_id: str) -> Accepted:
+    """Delete a session
+
+    Its messages, its summaries and what was concluded from it are erased in the background. Until then its name stays taken, and it can
+    be read but not written to.
+    """
+    erasure.delete_session(call.rt, call.who, workspace_id, session_id)
+    return Accepted("Session deleted successfully")
+
+
+@of_workspaces.operation(
+    "DELETE",
+    "/v3/workspaces/<workspace_id>",
+    access=RouteAccess(workspace="workspace_id"),
+    answer=AcceptedShape,
+    status=(202,),
+)
+def delete_workspace(call: Call, workspace_id: str) -> Accepted:
+    """Delete a workspace
+
+    Refused while it has active sessions. It is gone at once and its id free again; what was in it is erased in the background.
+    """
+    erasure.delete_workspace(call.rt, call.who, workspace_id)
+    return Accepted("Workspace deletion accepted")

@@ -1,0 +1,184 @@
+"""Erasing sessions and workspaces that were deleted: by key, at most a thousand rows in a transaction, children before parents.
+
+Every step looks anew for what is left, so work that was interrupted anywhere goes on where it was, and what writers that were under way
+stored after the deletion is found as well. The row itself goes last, while it is held and after nothing else was found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from memservice.domain import records as r
+from memservice.domain.filters import Node, where
+from memservice.pipeline.handler import Outcome, Prepared, Unfinished
+from memservice.runtime import Runtime
+from memservice.services import idempotency, indexing
+from memservice.spi.schema import BY_RECORD
+from memservice.spi.storage import View
+
+ROWS_AT_ONCE = 1_000
+
+OF_SESSION: tuple[type[Any], ...] = (r.Task, r.Fact, r.ScopeSession, r.Summary, r.Metamessage, r.Conclusion, r.Message, r.Member)
+"""What a session takes with it, in this order."""
+
+OF_WORKSPACE: tuple[type[Any], ...] = (
+    r.Task,
+    r.Delivery,
+    r.WebhookEndpoint,
+    r.Metamessage,
+    r.Document,
+    r.NamedCollection,
+    r.Conclusion,
+    r.Message,
+    r.Summary,
+    r.ScopeSession,
+    r.Member,
+    r.Session,
+    r.Card,
+    r.Collection,
+    r.PeerName,
+    r.Peer,
+    r.Space,
+)
+"""What a workspace takes with it, in this order. Usage stays: it says what was spent, and nothing of what was said."""
+
+INDEXED: Mapping[type[Any], str] = {r.Message: "message", r.Conclusion: "conclusion", r.Document: "document"}
+"""Records that lie in the indexes, under which kind."""
+
+Doomed = r.Session | r.Workspace
+Told = frozenset[tuple[type[Any], int]]
+"""Rows (record and key) that an index outside the storage was told of."""
+
+
+class Erase:
+    """Handler of `erase` tasks, which name a session or a workspace in their payload. The outcome counts the rows erased, by table."""
+
+    def batch(self, rt: Runtime, pending: Sequence[r.Task]) -> int:
+        return 1
+
+    def prepare(self, rt: Runtime, tasks: Sequence[r.Task]) -> Prepared:
+        task = tasks[0]
+        told = None if rt.vectors_transactional else _tell(rt, task)
+        return Prepared(lambda view: _step(rt, view, task, told))
+
+
+def _tell(rt: Runtime, task: r.Task) -> Told:
+    """Let the vector index outside the storage forget what the next step erases; a whole workspace's when its spaces go."""
+    with rt.storage.read() as view:
+        doomed = _doomed(view, task)
+        if doomed is None:
+            return frozenset()
+        spaces = view.spaces.of_workspace(_workspace_of(doomed))
+        rows = list(_left(view, doomed, ROWS_AT_ONCE))
+    for record, found in rows:
+        if isinstance(doomed, r.Session) and record in INDEXED:
+            indexing.forget_vectors(rt, None, INDEXED[record], spaces, [row.key for row in found])
+        elif record is r.Space:
+            for space in found:
+                rt.vectors.drop(None, space)
+    return frozenset((record, row.key) for record, found in rows for row in found)
+
+
+def _step(rt: Runtime, view: View, task: r.Task, told: Told | None) -> Outcome | Unfinished:
+    doomed = _doomed(view, task)
+    if doomed is None:
+        return dict(task.outcome)
+    counts = Counter(task.outcome)
+    unfinished = Unfinished(task)
+    erased = 0
+    for record, found in _left(view, doomed, ROWS_AT_ONCE):
+        rows = found if told is None or not _is_told(doomed, record) else [row for row in found if (record, row.key) in told]
+        _erase(rt, view, doomed, record, rows)
+        counts[BY_RECORD[record].name] += len(rows)
+        erased += len(rows)
+        unfinished = Unfinished(replace(task, outcome=dict(+counts)))
+        if len(rows) < len(found):
+            return unfinished
+    if erased >= ROWS_AT_ONCE:
+        return unfinished
+    # Held, nobody can add to it any more; and what was added just before is seen.
+    view.rows.get(type(doomed), where(key=doomed.key), lock=True)
+    if next(_left(view, doomed, 1), None) is not None:
+        return unfinished
+    if isinstance(doomed, r.Workspace) and (dropped := rt.storage.text.drop(view, doomed.key, ROWS_AT_ONCE)):
+        counts["texts"] += dropped
+        return Unfinished(replace(task, outcome=dict(counts)))
+    counts[BY_RECORD[type(doomed)].name] += view.rows.delete(type(doomed), where(key=doomed.key))
+    return dict(counts)
+
+
+def _doomed(view: View, task: r.Task) -> Doomed | None:
+    """What is to be erased; None if it is gone, or was never deleted."""
+    session, workspace = task.payload.get("session"), task.payload.get("workspace")
+    found: Doomed | None = view.workspaces.by_key(workspace or 0) if session is None else view.sessions.by_key(session)
+    return found if found is not None and found.state == r.DELETING else None
+
+
+def _workspace_of(doomed: Doomed) -> int:
+    return doomed.key if isinstance(doomed, r.Workspace) else doomed.workspace_key
+
+
+def _is_told(doomed: Doomed, record: type[Any]) -> bool:
+    """Has an index outside the storage to be told before such a row may go?"""
+    return record in INDEXED if isinstance(doomed, r.Session) else record is r.Space
+
+
+def _left(view: View, doomed: Doomed, limit: int) -> Iterator[tuple[type[Any], list[Any]]]:
+    """What is left of it, in the order in which it has to go: at most `limit` rows, record by record, each read when it is asked for."""
+    for record in OF_SESSION if isinstance(doomed, r.Session) else OF_WORKSPACE:
+        rows = view.rows.page(record, _of(doomed, record), limit=limit)
+        if record is r.Session:
+            for facts in _remembered(view, rows, limit):
+                limit -= len(facts)
+                yield r.Fact, facts
+            rows = rows[: max(0, limit)]
+        if rows:
+            limit -= len(rows)
+            yield record, rows
+        if limit <= 0:
+            return
+
+
+def _of(doomed: Doomed, record: type[Any]) -> Node:
+    if isinstance(doomed, r.Workspace):
+        return where(workspace_key=doomed.key)
+    if record is r.Fact:
+        return idempotency.remembered(doomed.key)
+    if record is r.Task:
+        return where(workspace_key=doomed.workspace_key, session_key=doomed.key)
+    return where(session_key=doomed.key)
+
+
+def _remembered(view: View, sessions: Sequence[r.Session], limit: int) -> Iterator[list[r.Fact]]:
+    """Facts that are named after sessions, at most `limit`."""
+    for session in sessions:
+        facts = view.rows.page(r.Fact, idempotency.remembered(session.key), limit=limit)
+        if facts:
+            limit -= len(facts)
+            yield facts
+        if limit <= 0:
+            return
+
+
+def _erase(rt: Runtime, view: View, doomed: Doomed, record: type[Any], rows: Sequence[Any]) -> None:
+    if not rows:
+        return
+    keys = tuple(row.key for row in rows)
+    if record in INDEXED:
+        indexing.forget(rt, view, INDEXED[record], _workspace_of(doomed), keys)
+    if record is r.Task:
+        # Whoever works on these has lost the unit, and stores nothing more.
+        view.rows.delete(r.Lease, where(unit=tuple({task.unit for task in rows})))
+    elif record is r.Message:
+        view.rows.delete(r.Metamessage, where(message_key=keys))
+    elif record is r.Conclusion:
+        counted = Counter(row.collection_key for row in rows if row.level == r.EXPLICIT and row.state == r.LIVE)
+        for collection, number in counted.items():
+            view.conclusions.count_explicit(collection, -number)
+    elif record is r.Space and rt.vectors_transactional:
+        for space in rows:
+            rt.vectors.drop(view, space)
+    view.rows.delete(record, where(key=keys))

@@ -1,0 +1,47 @@
+"""Deleting sessions and workspaces: gone for callers at once, erased by a task."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memservice.domain.errors import Conflict
+from memservice.domain.filters import where
+from memservice.domain.records import ACTIVE, DELETING, Session
+from memservice.runtime import Runtime
+from memservice.services import access, outbox, sessions, workspaces
+from memservice.services.principal import Principal
+from memservice.spi.storage import View
+
+
+def delete_session(rt: Runtime, who: Principal, workspace: str, slug: str) -> None:
+    """From now on the session cannot be written to; it keeps its name until it is erased. NotFound unless it is active."""
+    access.require(who, workspace, session=slug)
+
+    def change(view: View) -> None:
+        _, session = sessions.require(view, workspace, slug, lock=True)
+        begin_erasure(rt, view, session)
+
+    rt.storage.write(change)
+
+
+def begin_erasure(rt: Runtime, view: View, session: Session) -> None:
+    """Give up a session whose row the caller holds."""
+    view.sessions.save(replace(session, state=DELETING))
+    view.tasks.add([outbox.erase_session(rt, session)])
+
+
+def delete_workspace(rt: Runtime, who: Principal, slug: str) -> None:
+    """From now on there is no such workspace, and its id is free. Conflict while a session is active; archived ones do not count."""
+    access.require(who, slug)
+
+    def change(view: View) -> None:
+        found = view.workspaces.by_slug(slug, lock=True)
+        if found is None:
+            raise workspaces.not_found(slug)
+        active = view.sessions.count(found.key, where(state=ACTIVE))
+        if active:
+            raise Conflict(f"Workspace {slug} has {active} active session(s): delete them first")
+        view.workspaces.save(replace(found, state=DELETING))
+        view.tasks.add([outbox.erase_workspace(rt, found)])
+
+    rt.storage.write(change)
