@@ -187,7 +187,7 @@ class Plugins:
             if not isinstance(provider, kind.record):
                 reason = f"{kind.hook} offers {type(provider).__name__}, not {kind.record.__name__}"
             elif not name:
-                reason = f"{kind.hook} offers a {kind.words} without a name"
+                reason = f"{kind.hook} offers {_a(kind.words)} without a name"
             elif provider.spi != p.SPI_VERSION:
                 reason = (
                     f"{kind.words} {name!r} was written for version {provider.spi} of memservice.spi, this is version {p.SPI_VERSION}: "
@@ -226,7 +226,7 @@ class Plugins:
                 raise ConfigurationError(f"{kind.words} {name!r} cannot be used ({source}): {failure.reason}")
         known = self.names(kind.words)
         near = get_close_matches(name, known, n=2)
-        message = f"no plugin offers a {kind.words} called {name!r} ({kind.setting}); known: {', '.join(known) or 'none'}"
+        message = f"no plugin offers {_a(kind.words)} called {name!r} ({kind.setting}); known: {', '.join(known) or 'none'}"
         if near:
             message += f"; did you mean {' or '.join(near)}?"
         if self._failures:
@@ -349,6 +349,10 @@ def _flat(messages: Any, path: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...
             yield from _flat(message, path)
     else:
         yield path or ("_schema",), str(messages)
+
+
+def _a(words: str) -> str:
+    return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
 
 
 def _names(provider: p.Provider) -> set[str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import cast
 
 import click
 
 import memservice
 from memservice.cli.config import config
 from memservice.cli.db import db
+from memservice.cli.keys import keys
 from memservice.cli.options import State
 from memservice.cli.plugins import plugins
 from memservice.cli.serve import serve
@@ -42,14 +45,15 @@ class Commands(click.Group):
             loaded = load_plugins()
         found: dict[str, click.Command] = {}
         for implementation in loaded.hook.memservice_cli_commands.get_hookimpls():
+            plugin = implementation.plugin_name
             try:
-                offered = [(command.name or "", command) for command in implementation.function()]
+                offered = [(command.name or "", command) for command in cast(Iterable[click.Command], implementation.function())]
             except Exception as error:  # a plugin may fail in any way
-                click.echo(f"memservice: no commands from plugin {implementation.plugin_name!r}: {type(error).__name__}: {error}", err=True)
+                click.echo(f"memservice: no commands from plugin {plugin!r}: {type(error).__name__}: {error}", err=True)
                 continue
             for name, command in offered:
                 if name in self.commands or name in found:
-                    click.echo(f"memservice: the command {name!r} of plugin {implementation.plugin_name!r} is left out: it exists", err=True)
+                    click.echo(f"memservice: the command {name!r} of plugin {plugin!r} is left out: there is one already", err=True)
                 else:
                     found[name] = command
         return found
@@ -69,7 +73,7 @@ def cli(context: click.Context, config_file: Path | None) -> None:
     context.obj = State(config_file)
 
 
-for command in (serve, worker, db, plugins, config):
+for command in (serve, worker, db, keys, plugins, config):
     cli.add_command(command)
 
 
