@@ -151,7 +151,9 @@ collections = _table(
     _time("last_dream_at", null=True),
     _time("created_at"),
 )
-cards = _table("cards", _workspace(), _ref("observer_key", "peers"), _text("target"), _json("lines"), _time("updated_at"))
+cards = _table(
+    "cards", _workspace(), _ref("observer_key", "peers"), _text("target"), _json("lines"), _json("given"), _time("updated_at")
+)
 conclusions = _table(
     "conclusions",
     _text("uid"),

@@ -180,6 +180,8 @@ class Card:
     observer_key: int
     target: str
     lines: list[str]
+    given: list[str] = field(default_factory=list)
+    """Those of `lines` that a caller wrote. The service replaces its own lines only."""
     updated_at: datetime
 
 

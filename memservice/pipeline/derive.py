@@ -12,7 +12,7 @@ from memservice.domain.records import DELETING, EXPLICIT, SCOPE, Conclusion, Mes
 from memservice.pipeline.echo import EchoGuard
 from memservice.pipeline.handler import Outcome, Prepared, nothing
 from memservice.runtime import Runtime
-from memservice.services import indexing, listeners
+from memservice.services import dreams, indexing, listeners
 from memservice.services.conclusions import ensure_collection
 from memservice.services.peers import display_name
 from memservice.spi.capabilities import Capability
@@ -205,6 +205,7 @@ def _store(
         view.tasks.add(indexing.index_conclusions(rt, view, session.workspace_key, stored, chosen))
         if stored:
             view.conclusions.count_explicit(collection.key, len(stored))
+            dreams.after_save(rt, view, collection, collection.explicit_count + len(stored), session)
         counts["stored"] += len(stored)
         counts["reinforced"] += len(known)
     return dict(counts)

@@ -8,7 +8,7 @@ from memservice.domain.errors import NotFound
 from memservice.domain.records import Card
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import naming, peers, workspaces
+from memservice.services import access, naming, peers, workspaces
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
 
@@ -20,10 +20,14 @@ def tidy(lines: Sequence[str]) -> list[str]:
     kept: dict[str, str] = {}
     for line in lines:
         text: str = strip_nul(line)
-        folded = " ".join(text.casefold().split())
-        if folded:
-            kept.setdefault(folded, text)
+        if mark := folded(text):
+            kept.setdefault(mark, text)
     return list(kept.values())[:MAX_LINES]
+
+
+def folded(line: str) -> str:
+    """Equal for lines that differ only in case and white space."""
+    return " ".join(line.casefold().split())
 
 
 def of(view: View, workspace: str, peer: str, target: str | None) -> list[str] | None:
@@ -37,12 +41,14 @@ def of(view: View, workspace: str, peer: str, target: str | None) -> list[str] |
 
 def get(rt: Runtime, who: Principal, workspace: str, peer: str, target: str | None = None) -> list[str] | None:
     """The card that the peer keeps about the target (itself, if none is given); None where there is none."""
+    access.require(who, workspace, peer=peer)
     with rt.storage.read() as view:
         return of(view, workspace, peer, target)
 
 
 def put(rt: Runtime, who: Principal, workspace: str, peer: str, target: str | None, lines: Sequence[str]) -> list[str]:
     """Replace the card; returns it as stored. Creates the observer. The target need not exist."""
+    access.require(who, workspace, peer=peer)
     stored = tidy(lines)
 
     def change(view: View) -> list[str]:
@@ -53,9 +59,24 @@ def put(rt: Runtime, who: Principal, workspace: str, peer: str, target: str | No
         if found is None:
             naming.require_name(peer, ("path", "peer_id"))
         observer = found or peers.ensure(rt, view, place.key, [peer], ("path", "peer_id"))[peer]
-        view.cards.save(
-            Card(workspace_key=place.key, observer_key=observer.key, target=target or observer.slug, lines=stored, updated_at=rt.clock())
+        card = Card(
+            workspace_key=place.key,
+            observer_key=observer.key,
+            target=target or observer.slug,
+            lines=stored,
+            given=_given(view.cards.one(observer.key, target or observer.slug), stored),
+            updated_at=rt.clock(),
         )
+        view.cards.save(card)
         return stored
 
     return rt.storage.write(change)
+
+
+def _given(before: Card | None, stored: Sequence[str]) -> list[str]:
+    """The lines that are the caller's own. One that the service had written stays the service's, though the caller sent it back."""
+    if before is None:
+        return list(stored)
+    own = {folded(line) for line in before.given}
+    made = {folded(line) for line in before.lines} - own
+    return [line for line in stored if folded(line) not in made]

@@ -111,6 +111,10 @@ class ConsolidateRequest:
     card: Sequence[str]
     write_card: bool = True
     instructions: str | None = None
+    card_instructions: str | None = None
+    """For the card alone."""
+    card_only: bool = False
+    """Nothing but the card is used of the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,10 @@ class Evidence:
     author: str | None = None
     """Slug of the author, for a message."""
     level: str | None = None
+    observer: str | None = None
+    """Slug of the peer that holds a conclusion."""
+    session: str | None = None
+    """Slug of the session that it comes from, where it comes from one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ def full_rows(w: World, message: int, conclusion: int, task: int, endpoint: int,
         last_dream_at=BEFORE_1970,
         created_at=NOW,
     )
-    yield r.Card(**place, observer_key=w.bob.key, target=NAME, lines=[TEXT, "", "b"], updated_at=BEFORE_1970)
+    yield r.Card(**place, observer_key=w.bob.key, target=NAME, lines=[TEXT, "", "b"], given=["b"], updated_at=BEFORE_1970)
     yield w.conclusion(
         8,
         session_key=w.session.key,

@@ -132,6 +132,7 @@ def _create_tables() -> None:
         ref("observer_key", "peers"),
         text("target"),
         json("lines"),
+        json("given"),
         time("updated_at"),
     )
     create(

@@ -1,0 +1,55 @@
+"""Writing a peer card: the service's own lines are replaced as a whole, those that a caller wrote stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memservice.domain.records import Card
+from memservice.domain.values import strip_nul
+from memservice.services.cards import MAX_LINES, folded
+
+KINDS = ("IDENTITY", "ATTRIBUTE", "RELATIONSHIP", "INSTRUCTION")
+"""What a line that the service writes begins with, followed by a colon and a space."""
+LONGEST_LINE = 200
+
+
+def visible(card: Card | None, rebuild: bool) -> list[str]:
+    """The lines that a reasoner starts from: all of them or, to write the card anew, those of callers."""
+    if card is None:
+        return []
+    return list(card.given if rebuild else card.lines)
+
+
+def rewritten(card: Card | None, proposed: Sequence[str] | None, rebuild: bool) -> tuple[list[str] | None, int]:
+    """The lines that the card is to have (None: as it is), and how many of the proposed ones were dropped for their form.
+
+    Callers' lines never go: one that is not proposed comes first. Nothing proposed, or nothing of use, leaves the card; one that is
+    rebuilt then keeps callers' lines only, since what its other lines rested on may be gone.
+    """
+    given = {folded(line): line for line in (card.given if card else ())}
+    chosen: dict[str, str] = {}
+    dropped = 0
+    for line in proposed or ():
+        text = " ".join(strip_nul(line).split())
+        mark = folded(text)
+        if mark in given:
+            chosen.setdefault(mark, given[mark])
+        elif _is_good(text):
+            chosen.setdefault(mark, text)
+        else:
+            dropped += 1
+    before = list(card.lines) if card else []
+    if not any(mark not in given for mark in chosen) and not rebuild:
+        return None, dropped
+    room = MAX_LINES - len(given)
+    lines = [line for mark, line in given.items() if mark not in chosen]
+    for mark, line in chosen.items():
+        if mark in given or room > 0:
+            lines.append(line)
+            room -= mark not in given
+    return (None if lines == before else lines), dropped
+
+
+def _is_good(line: str) -> bool:
+    kind, mark, rest = line.partition(": ")
+    return bool(mark and rest.strip()) and kind in KINDS and len(line) <= LONGEST_LINE
