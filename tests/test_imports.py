@@ -34,9 +34,6 @@ ALLOWED: dict[str, set[str]] = {
 }
 """Room of the core → the rooms it may import. `api, cli → services, pipeline → reasoning → spi → domain`."""
 
-FOR_TYPES_ONLY = {("domain/ranking.py", "memservice.spi.text")}
-"""Against the direction, but never at run time: named in annotations under `TYPE_CHECKING`."""
-
 SHELF_MAY_USE = FOUNDATION | {"hookspecs"}
 SHARED_LIBRARIES = {"memservice_sql"}
 
@@ -83,12 +80,6 @@ def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.module
 
 
-def only_for_types(tree: ast.Module, line: int) -> bool:
-    """Whether a line stands under `if TYPE_CHECKING:`."""
-    blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    return any(block.lineno < line <= (block.end_lineno or 0) for block in blocks)
-
-
 def room(name: str) -> str:
     """`memservice.api.errors` → `api`; `memservice.__version__` → `__init__`."""
     parts = name.split(".")
@@ -104,8 +95,7 @@ def test_the_core_imports_one_way(root: Path) -> None:
         for line, name in imports(tree):
             top = name.partition(".")[0]
             if top == "memservice" and room(name) not in ALLOWED[here]:
-                if (file.relative_to(core).as_posix(), name) not in FOR_TYPES_ONLY or not only_for_types(tree, line):
-                    wrong.append(f"{file.relative_to(root)}:{line}: {here} imports {name}")
+                wrong.append(f"{file.relative_to(root)}:{line}: {here} imports {name}")
             elif top.startswith("memservice_"):
                 wrong.append(f"{file.relative_to(root)}:{line}: the core imports {name}")
             elif top in ROOMS and here not in ROOMS[top]:

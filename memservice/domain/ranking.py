@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from memservice.spi.text import TextMatches
+from dataclasses import dataclass, field
 
 K1 = 1.2
 """How soon repetitions of a term stop counting."""
@@ -22,6 +18,29 @@ RRF_K = 20
 """Smoothing of reciprocal ranks: small trusts the first places more."""
 
 Scores = dict[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TextHit:
+    """One candidate: how often each query term occurs in it, and how many terms it has."""
+
+    key: int
+    terms: Mapping[str, int]
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatches:
+    """Candidates in no particular order, with the workspace's own statistics for this kind of row.
+
+    `documents` and `mean_length` describe all rows of the workspace, `frequencies` how many of them hold each term; none of them
+    changes with `where`, nor with other workspaces' text.
+    """
+
+    documents: int
+    mean_length: float
+    frequencies: Mapping[str, int] = field(default_factory=dict)
+    hits: Sequence[TextHit] = ()
 
 
 def idf(documents: int, frequency: int) -> float:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from memservice.domain.ranking import TextHit, TextMatches
 from memservice.spi.capabilities import Capability
 from memservice.spi.where import Where
 
 if TYPE_CHECKING:
     from memservice.spi.storage import View
+
+
+__all__ = ["TextHit", "TextIndex", "TextMatches", "TextRow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,29 +30,6 @@ class TextRow:
     level: str | None = None
     at: Any = None
     """The row's `created_at`."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextHit:
-    """One candidate: how often each query term occurs in it, and how many terms it has."""
-
-    key: int
-    terms: Mapping[str, int]
-    length: int
-
-
-@dataclass(frozen=True, slots=True)
-class TextMatches:
-    """Candidates in no particular order, with the workspace's own statistics for this kind of row.
-
-    `documents` and `mean_length` describe all rows of the workspace, `frequencies` how many of them hold each term; none of them
-    changes with `where`, nor with other workspaces' text.
-    """
-
-    documents: int
-    mean_length: float
-    frequencies: Mapping[str, int] = field(default_factory=dict)
-    hits: Sequence[TextHit] = ()
 
 
 class TextIndex(Protocol):
