@@ -68,15 +68,16 @@ class Server:
         return found[1]
 
     def wait_until_healthy(self) -> None:
+        """Until it answers. Raises with what it said if it does not."""
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
                 with urllib.request.urlopen(f"{self.url}/health", timeout=10) as answer:
                     if answer.status == 200:
                         return
-            except (urllib.error.URLError, ConnectionError, TimeoutError):
+            except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
                 if time.monotonic() > deadline or self.process.poll() is not None:
-                    raise
+                    raise RuntimeError(f"the server does not answer (status {self.process.poll()}):\n{self.output}{self.log}") from error
             time.sleep(0.1)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:

@@ -17,6 +17,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600)]
 
 FOLDER = Path(__file__).parent / "published_client"
 
+NOT_SERVED = {
+    *("Honcho.chat", "Honcho.chat_stream", "Peer.chat", "Peer.chat_stream", "Honcho.schedule_dream"),
+    *("Honcho.scope", "Honcho.get_scope", "Honcho.scopes"),
+    *("Honcho.delete_workspace", "Session.delete", "Session.clone", "Session.upload_file"),
+}
+LOCAL = {"Peer.message", "Peer.conclusions_of"}
+"""Methods that ask no server."""
+
 
 def scenarios() -> list[str]:
     """Names of the scenarios, read from the files: the client that they import is not installed here."""
@@ -65,6 +73,9 @@ class TestPublishedClient:
         result = runs.result(face)
         assert result["client"] == "2.7.0"
         assert sorted(result["scenarios"]) == scenarios()
+
+    def test_every_method_is_called_but_those_of_routes_that_are_not_served(self, runs: Runs, face: str) -> None:
+        assert set(runs.result(face)["uncalled"]) == NOT_SERVED | LOCAL
 
     @pytest.mark.parametrize("name", scenarios())
     def test_scenario(self, runs: Runs, face: str, name: str, record_property: Any) -> None:

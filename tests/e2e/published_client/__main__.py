@@ -1,6 +1,7 @@
 """Run every scenario against a server, in the client's environment: `python -m e2e.published_client URL sync|async`.
 
-Prints one JSON object: the client's version, and by scenario the seconds it took, its notes, and how it failed (null if it did not).
+Prints one JSON object: the client's version, the methods that no scenario calls, and by scenario the seconds it took, its notes, and how
+it failed (null if it did not).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import e2e.published_client.memory
 import e2e.published_client.messages
 import e2e.published_client.places
 import e2e.published_client.search  # noqa: F401
-from e2e.published_client.harness import SCENARIOS, Caller
+from e2e.published_client.harness import CALLED, SCENARIOS, Caller, methods
 
 
 async def _run(url: str, asynchronous: bool) -> dict[str, Any]:
@@ -39,4 +40,5 @@ async def _run(url: str, asynchronous: bool) -> dict[str, Any]:
 
 if __name__ == "__main__":
     url, face = sys.argv[1:]
-    print(json.dumps({"client": version("honcho-ai"), "scenarios": asyncio.run(_run(url, face == "async"))}))
+    results = asyncio.run(_run(url, face == "async"))
+    print(json.dumps({"client": version("honcho-ai"), "scenarios": results, "uncalled": sorted(methods() - CALLED)}))

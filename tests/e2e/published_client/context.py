@@ -86,6 +86,8 @@ async def context_narrows_what_is_known_of_the_target(c: Caller) -> None:
         assert narrow.peer_card is None
     both = await c(session).context(peer_target="alice", sessions=["talk", "other"])
     assert "goats" in both.peer_representation
+    many = ["talk", *[f"a-session-with-a-name-of-usual-length-{number}" for number in range(999)]]
+    assert "goats" not in (await c(session).context(peer_target="alice", sessions=many)).peer_representation
     few = await c(session).context(peer_target="alice", max_conclusions=1)
     assert few.peer_representation.count("\n[") == 1
     found = await c(session).context(peer_target="alice", search_query="goats on an island", search_top_k=1, max_conclusions=1)

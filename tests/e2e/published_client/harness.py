@@ -9,8 +9,10 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from honcho import Honcho  # type: ignore[import-not-found]  # installed in the client's own environment only
+from honcho import ConclusionsView, Honcho, Peer, Session, WorkspaceConclusions  # type: ignore[import-not-found]  # installed in the client's own environment only
 
+CALLED: set[str] = set()
+"""Every method that was called, as `Session.search`."""
 PATIENCE = 20.0
 """Seconds after which something that has to happen is said not to happen."""
 
@@ -18,11 +20,13 @@ PATIENCE = 20.0
 class _Methods:
     """The methods of one of the client's objects, each to be awaited."""
 
-    def __init__(self, target: Any) -> None:
-        self._target = target
+    def __init__(self, thing: Any, asynchronous: bool) -> None:
+        self._target = thing.aio if asynchronous else thing
+        self._kind = type(thing).__name__
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         method = getattr(self._target, name)
+        CALLED.add(f"{self._kind}.{name}")
 
         async def call(*args: Any, **options: Any) -> Any:
             result = method(*args, **options)
@@ -41,7 +45,7 @@ class Caller:
         """Figures that the scenario wants reported."""
 
     def __call__(self, thing: Any) -> Any:
-        return _Methods(thing.aio if self._asynchronous else thing)
+        return _Methods(thing, self._asynchronous)
 
     def honcho(self, workspace: str | None = None) -> Any:
         """A client of a workspace of its own. It retries nothing: a server error must show."""
@@ -92,6 +96,19 @@ def scenario(function: Scenario) -> Scenario:
     assert name not in SCENARIOS
     SCENARIOS[name] = function
     return function
+
+
+def methods() -> set[str]:
+    """Every public method of the client that talks to a server."""
+    kinds = (Honcho, Peer, Session, ConclusionsView, WorkspaceConclusions)
+    return {
+        f"{kind.__name__}.{name}"
+        for kind in kinds
+        for base in kind.__mro__
+        if base.__module__.startswith("honcho.")
+        for name, member in vars(base).items()
+        if inspect.isfunction(member) and not name.startswith(("_", "model_"))
+    }
 
 
 def ids(items: Sequence[Any]) -> list[str]:
