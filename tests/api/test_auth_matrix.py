@@ -1,0 +1,254 @@
+"""Every route with every kind of key. What is expected is written out here from the contract's table, not taken from the routes."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import pytest
+
+from api.auth_world import Keyed, Places, foreign, populate, signed
+from memservice.app import create_app
+from memservice.runtime import utc_now
+from memservice.settings import load_settings
+from memservice.spi.schema import TABLES
+
+KEYS = {
+    "admin": {"t": "", "ad": True},
+    "admin with a name": {"ad": True, "w": "other", "p": "mallory"},
+    "workspace": {"w": "acme"},
+    "other workspace": {"w": "other"},
+    "own peer": {"w": "acme", "p": "alice"},
+    "member": {"w": "acme", "p": "bob"},
+    "former member": {"w": "acme", "p": "carol"},
+    "other peer": {"w": "acme", "p": "mallory"},
+    "unknown peer": {"w": "acme", "p": "nobody"},
+    "own session": {"w": "acme", "s": "room"},
+    "other session": {"w": "acme", "s": "hall"},
+    "own session, own peer": {"w": "acme", "p": "alice", "s": "room"},
+    "other session, own peer": {"w": "acme", "p": "alice", "s": "hall"},
+    "own session, other peer": {"w": "acme", "p": "mallory", "s": "room"},
+    "own peer elsewhere": {"w": "other", "p": "alice"},
+    "own session elsewhere": {"w": "other", "s": "room"},
+    "peer in another case": {"w": "acme", "p": "Alice"},
+    "workspace in another case": {"w": "Acme"},
+}
+"""Keys that are valid as such, by what they are to the resource named in the paths below: workspace acme, peer alice, session room."""
+
+A = {"admin", "admin with a name"}
+W = A | {"workspace"}
+P = W | {"own peer"}
+S = W | {"own session", "own session, own peer", "own session, other peer"}
+M = S | {"own peer", "member"}
+OF_THE_WORKSPACE = {name for name, claims in KEYS.items() if claims.get("w") == "acme"} | A
+ANYBODY = {*KEYS, "nobody"}
+OF_OTHER_WORKSPACES = {"other workspace", "own peer elsewhere", "workspace in another case"}
+"""On a route without a workspace: they are answered from their own."""
+IN_A_SESSION = {name for name in OF_THE_WORKSPACE if "s" in KEYS[name]}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A route, a request to it that an admin may make, and with which other keys it may be made."""
+
+    rule: str
+    allowed: set[str]
+    body: Any = None
+    query: str = ""
+    status: tuple[int, ...] = (200, 201, 202, 204)
+
+
+MESSAGES = {"messages": [{"peer_id": "alice", "content": "hello"}]}
+CONCLUSIONS = {"conclusions": [{"content": "likes tea", "observer_id": "alice", "observed_id": "alice"}]}
+FOUND = {"query": "Where does alice live?"}
+BY_PAIR = FOUND | {"filters": {"observer": "alice", "observed": "alice"}}
+_W, _P, _S = "/v3/workspaces/acme", "/v3/workspaces/acme/peers/alice", "/v3/workspaces/acme/sessions/room"
+
+TABLE = {
+    "GET /health": Row("/health", ANYBODY),
+    "GET /openapi.json": Row("/openapi.json", ANYBODY),
+    # Administrators
+    "POST /v3/workspaces/list": Row("/v3/workspaces/list", A),
+    "POST /v3/keys": Row("/v3/keys", A),
+    "GET /v3/keys": Row("/v3/keys", A),
+    "DELETE /v3/keys/<key_id>": Row("/v3/keys/{key}", A),
+    # The handler decides
+    "POST /v3/workspaces": Row("/v3/workspaces", OF_THE_WORKSPACE, {"id": "acme"}),
+    "POST …/peers": Row(f"{_W}/peers", P | IN_A_SESSION, {"id": "alice"}),
+    "POST …/sessions": Row(f"{_W}/sessions", S | {"own peer", "member"}, {"id": "room"}),
+    # The workspace
+    "PUT …": Row(_W, W, {}),
+    "DELETE …": Row(_W, W, status=(409,)),
+    "POST …/search": Row(f"{_W}/search", W, FOUND),
+    "POST …/chat": Row(f"{_W}/chat", W, FOUND),
+    "GET …/queue/status": Row(f"{_W}/queue/status", W),
+    "POST …/schedule_dream": Row(f"{_W}/schedule_dream", W, {"observer": "alice", "dream_type": "omni"}),
+    "POST …/peers/list": Row(f"{_W}/peers/list", W),
+    "POST …/sessions/list": Row(f"{_W}/sessions/list", W),
+    "POST …/conclusions": Row(f"{_W}/conclusions", W, CONCLUSIONS),
+    "POST …/conclusions/list": Row(f"{_W}/conclusions/list", W),
+    "POST …/conclusions/query": Row(f"{_W}/conclusions/query", W, BY_PAIR),
+    "GET …/conclusions/<conclusion_id>": Row(f"{_W}/conclusions/{{conclusion}}", W),
+    "DELETE …/conclusions/<conclusion_id>": Row(f"{_W}/conclusions/{{conclusion}}", W),
+    "POST …/webhooks": Row(f"{_W}/webhooks", W, {"url": "https://93.184.215.14/other"}),
+    "GET …/webhooks": Row(f"{_W}/webhooks", W),
+    "DELETE …/webhooks/<endpoint_id>": Row(f"{_W}/webhooks/{{endpoint}}", W),
+    "GET …/webhooks/test": Row(f"{_W}/webhooks/test", W),
+    "GET …/webhooks/<endpoint_id>/deliveries": Row(f"{_W}/webhooks/{{endpoint}}/deliveries", W),
+    "GET …/webhooks/<endpoint_id>/dead_letters": Row(f"{_W}/webhooks/{{endpoint}}/dead_letters", W),
+    "POST …/deliveries/<delivery_id>/redeliver": Row(f"{_W}/deliveries/unknown/redeliver", W, status=(404,)),
+    "POST …/scopes": Row(f"{_W}/scopes", W, {"id": "team"}),
+    "POST …/scopes/list": Row(f"{_W}/scopes/list", W),
+    "GET …/scopes/<scope_id>": Row(f"{_W}/scopes/team", W),
+    "POST …/scopes/<scope_id>/sessions": Row(f"{_W}/scopes/team/sessions", W, {"session_ids": ["room"]}),
+    "DELETE …/scopes/<scope_id>/sessions/<session_id>": Row(f"{_W}/scopes/team/sessions/room", W),
+    "POST …/scopes/<scope_id>/sessions/list": Row(f"{_W}/scopes/team/sessions/list", W),
+    "GET …/scopes/<scope_id>/status": Row(f"{_W}/scopes/team/status", W),
+    # A peer
+    "PUT …/peers/<peer_id>": Row(_P, P, {}),
+    "POST …/peers/<peer_id>/sessions": Row(f"{_P}/sessions", P),
+    "POST …/peers/<peer_id>/chat": Row(f"{_P}/chat", P, FOUND),
+    "POST …/peers/<peer_id>/representation": Row(f"{_P}/representation", P, {}),
+    "GET …/peers/<peer_id>/card": Row(f"{_P}/card", P),
+    "PUT …/peers/<peer_id>/card": Row(f"{_P}/card", P, {"peer_card": ["Lives in Ulm"]}),
+    "GET …/peers/<peer_id>/context": Row(f"{_P}/context", P),
+    "POST …/peers/<peer_id>/search": Row(f"{_P}/search", P, FOUND),
+    "GET /v2/peers/<peer_id>/card": Row("/v2/peers/alice/card", P | OF_OTHER_WORKSPACES, query="workspace_id=acme", status=(200, 404)),
+    # A session
+    "PUT …/sessions/<session_id>": Row(_S, S, {}),
+    "DELETE …/sessions/<session_id>": Row(_S, S),
+    "POST …/sessions/<session_id>/clone": Row(f"{_S}/clone", S),
+    "POST …/sessions/<session_id>/peers": Row(f"{_S}/peers", S, {"alice": {}}),
+    "PUT …/sessions/<session_id>/peers": Row(f"{_S}/peers", S, {"alice": {}}),
+    "DELETE …/sessions/<session_id>/peers": Row(f"{_S}/peers", S, ["bob"]),
+    "PUT …/sessions/<session_id>/peers/<peer_id>/config": Row(f"{_S}/peers/alice/config", S, {}),
+    "POST …/sessions/<session_id>/messages": Row(f"{_S}/messages", S, MESSAGES),
+    "POST …/sessions/<session_id>/messages/": Row(f"{_S}/messages/", S, MESSAGES),
+    "POST …/sessions/<session_id>/messages/upload": Row(f"{_S}/messages/upload", S, "a file"),
+    "PUT …/sessions/<session_id>/messages/<message_id>": Row(f"{_S}/messages/{{message}}", S, {}),
+    # What the members of a session may read
+    "POST …/sessions/<session_id>/messages/list": Row(f"{_S}/messages/list", M),
+    "GET …/sessions/<session_id>/messages/<message_id>": Row(f"{_S}/messages/{{message}}", M),
+    "GET …/sessions/<session_id>/context": Row(f"{_S}/context", M),
+    "GET …/sessions/<session_id>/summaries": Row(f"{_S}/summaries", M),
+    "GET …/sessions/<session_id>/peers": Row(f"{_S}/peers", M),
+    "GET …/sessions/<session_id>/peers/<peer_id>/config": Row(f"{_S}/peers/alice/config", M - {"member"}),
+    "POST …/sessions/<session_id>/search": Row(f"{_S}/search", M, FOUND),
+}
+"""Method and rule, with … for the workspace."""
+
+HEADERS = {
+    "nothing": None,
+    "a scheme alone": "Bearer",
+    "a scheme and blanks": "Bearer   ",
+    "another scheme": "Basic {admin}",
+    "no scheme": "{admin}",
+    "two tokens": "Bearer {admin} {admin}",
+    "revoked": "Bearer {revoked}",
+    "revoked, of another server": "Bearer {revoked_foreign}",
+} | {name: f"Bearer {token}" for name, token in foreign(utc_now()).items()}
+"""What opens nothing, by what is wrong with it."""
+
+
+@cache
+def served() -> frozenset[str]:
+    app = create_app(load_settings(environ={}))
+    return frozenset(
+        f"{method} {rule.rule}".replace("/v3/workspaces/<workspace_id>", "…")
+        for rule in app.url_map.iter_rules()
+        for method in (rule.methods or set()) - {"HEAD"}
+    )
+
+
+def test_the_table_has_every_route() -> None:
+    assert served() - TABLE.keys() == set()
+
+
+def test_paths_of_the_table_are_the_routes() -> None:
+    app = create_app(load_settings(environ={}))
+    adapter = app.url_map.bind("localhost")
+    for name in served():
+        method, rule = name.replace("…", "/v3/workspaces/<workspace_id>").split(" ")
+        assert adapter.match(TABLE[name].rule, method, return_rule=True)[0].rule == rule
+
+
+@pytest.fixture(scope="module")
+def unchanged() -> Iterator[tuple[Keyed, Places]]:
+    """A world in which nobody who is refused may change a thing."""
+    keyed = Keyed.open()
+    places = populate(keyed)
+    before = _contents(keyed)
+    yield keyed, places
+    assert _contents(keyed) == before
+    keyed.close()
+
+
+def _contents(keyed: Keyed) -> list[Any]:
+    with keyed.runtime.storage.read() as view:
+        return [view.rows.page(spec.record) for spec in TABLES]
+
+
+@pytest.fixture
+def fresh() -> Iterator[tuple[Keyed, Places]]:
+    keyed = Keyed.open()
+    yield keyed, populate(keyed)
+    keyed.close()
+
+
+def ask(keyed: Keyed, places: Places, name: str, authorization: str | None) -> tuple[int, str]:
+    row = TABLE[name]
+    path = re.sub(r"\{(\w+)\}", lambda found: str(getattr(places, found[1])), row.rule)
+    options: dict[str, Any] = {"query_string": row.query}
+    if row.body == "a file":
+        options["data"] = {"file": (io.BytesIO(b"I like tea."), "notes.txt", "text/plain"), "peer_id": "alice"}
+    elif row.body is not None:
+        options["json"] = row.body
+    headers = {} if authorization is None else {"Authorization": authorization}
+    answer = keyed.client.open(path, method=name.split(" ")[0], headers=headers, **options)
+    return answer.status_code, answer.text
+
+
+CHECKED = sorted(served() & TABLE.keys())
+GUARDED = [name for name in CHECKED if TABLE[name].allowed is not ANYBODY]
+ALLOWED = [(name, key) for name in GUARDED for key in KEYS if key in TABLE[name].allowed]
+REFUSED = [(name, key) for name in GUARDED for key in KEYS if key not in TABLE[name].allowed]
+
+
+def only_reads(name: str) -> bool:
+    return name.endswith(("/list", "/search", "/query", "/representation")) or (name.startswith("GET") and not name.endswith("/test"))
+
+
+@pytest.mark.parametrize(("name", "key"), ALLOWED)
+def test_let_in(request: pytest.FixtureRequest, name: str, key: str) -> None:
+    keyed, places = request.getfixturevalue("unchanged" if only_reads(name) else "fresh")
+    status, text = ask(keyed, places, name, f"Bearer {signed(KEYS[key])}")
+    assert status in TABLE[name].status, text
+
+
+@pytest.mark.parametrize(("name", "key"), REFUSED)
+def test_turned_away(unchanged: tuple[Keyed, Places], name: str, key: str) -> None:
+    keyed, places = unchanged
+    status, text = ask(keyed, places, name, f"bearer {signed(KEYS[key])}")
+    assert status == 401, text
+
+
+@pytest.mark.parametrize("wrong", HEADERS)
+@pytest.mark.parametrize("name", GUARDED)
+def test_no_key_at_all(unchanged: tuple[Keyed, Places], name: str, wrong: str) -> None:
+    keyed, places = unchanged
+    header = HEADERS[wrong]
+    if header is not None:
+        header = header.format(admin=keyed.admin, revoked=places.revoked, revoked_foreign=places.revoked_foreign)
+    status, text = ask(keyed, places, name, header)
+    assert status == 401, text
+
+
+@pytest.mark.parametrize("name", sorted(set(CHECKED) - set(GUARDED)))
+@pytest.mark.parametrize("header", [None, "Bearer garbage", f"Bearer {signed({'ad': True})}"])
+def test_open_to_everybody(unchanged: tuple[Keyed, Places], name: str, header: str | None) -> None:
+    keyed, places = unchanged
+    assert ask(keyed, places, name, header)[0] == 200
