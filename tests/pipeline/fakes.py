@@ -1,0 +1,155 @@
+"""Providers and listeners of which a test decides what they do, offered the way a plugin offers them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memservice.domain.records import Conclusion, Message, Space
+from memservice.hookspecs import hookimpl
+from memservice.spi.capabilities import Capability
+from memservice.spi.embedding import Purpose
+from memservice.spi.providers import EmbedderProvider, ReasonerProvider, VectorIndexProvider
+from memservice.spi.reasoner import (
+    AnswerRequest,
+    Consolidated,
+    ConsolidateRequest,
+    Derived,
+    DeriveRequest,
+    Spent,
+    Statement,
+    Summarized,
+    SummarizeRequest,
+)
+from memservice.spi.vectors import VectorHit, VectorRow
+from memservice.spi.where import Where
+
+if TYPE_CHECKING:
+    from memservice.spi.storage import View
+    from memservice.spi.vectors import Vector
+
+
+class Scripted:
+    """Takes each sentence of the observed peer's new messages for a statement; a summary says how many messages it read.
+
+    `act` is called first and may wait, or raise.
+    """
+
+    name = "scripted"
+
+    def __init__(self, *capabilities: Capability) -> None:
+        self.capabilities = frozenset(capabilities)
+        self.requests: list[DeriveRequest] = []
+        self.summaries: list[SummarizeRequest] = []
+        self.act: Callable[[DeriveRequest], None] | None = None
+        self.act_on_summary: Callable[[SummarizeRequest], None] | None = None
+
+    def derive(self, request: DeriveRequest) -> Derived:
+        self.requests.append(request)
+        if self.act is not None:
+            self.act(request)
+        own = [message for message in request.messages if message.new and message.author == request.observed]
+        said = [(sentence, message.key) for message in own for sentence in message.content.splitlines() if sentence.strip()]
+        return Derived([Statement(sentence, (key,)) for sentence, key in said], Spent(model="scripted-1"))
+
+    def summarize(self, request: SummarizeRequest) -> Summarized:
+        self.summaries.append(request)
+        if self.act_on_summary is not None:
+            self.act_on_summary(request)
+        return Summarized(f"{request.kind} of {len(request.messages)}, {request.messages[0].content} to {request.messages[-1].content}")
+
+    def consolidate(self, request: ConsolidateRequest) -> Consolidated:
+        return Consolidated()
+
+    def answer(self, request: AnswerRequest) -> Iterable[str]:
+        return iter(())
+
+    @hookimpl
+    def memservice_reasoners(self) -> Iterable[ReasonerProvider]:
+        yield ReasonerProvider(name=self.name, open=lambda settings, context: self, capabilities=self.capabilities)  # type: ignore[arg-type,return-value]
+
+    def said(self) -> list[list[str]]:
+        """What was new in each request, in order."""
+        return [[message.content for message in request.messages if message.new] for request in self.requests]
+
+
+class Lengths:
+    """An embedder that is not for the request path: vectors tell the length of a text and its first letter."""
+
+    dimension = 2
+    duplicate_distance: float | None = None
+
+    def __init__(self, id: str = "lengths-1", *capabilities: Capability) -> None:
+        self.id = id
+        self.capabilities = frozenset(capabilities)
+        self.asked: list[list[str]] = []
+        self.fails = 0
+
+    def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> list[Vector]:
+        self.asked.append(list(texts))
+        if self.fails:
+            self.fails -= 1
+            raise ConnectionError("the embedder is away")
+        rows = [np.array([len(text), ord(text[:1] or " ")], np.float32) for text in texts]
+        return [row / np.float32(np.linalg.norm(row)) for row in rows]
+
+    @hookimpl
+    def memservice_embedders(self) -> Iterable[EmbedderProvider]:
+        yield EmbedderProvider(name="lengths", open=lambda settings, context: self, capabilities=self.capabilities)
+
+
+class Outside:
+    """A vector index that lives elsewhere: it is only ever called after commit, and without a view."""
+
+    capabilities: frozenset[Capability] = frozenset()
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[int, int], VectorRow] = {}
+        """By space key and row key."""
+
+    def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
+        assert view is None
+        self.rows.update({(space.key, row.key): row for row in rows})
+
+    def delete(self, view: View | None, space: Space, keys: Sequence[int]) -> None:
+        assert view is None
+        for key in keys:
+            self.rows.pop((space.key, key), None)
+
+    def query(
+        self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+    ) -> list[VectorHit]:
+        assert view is None
+        hits = [VectorHit(row.key, float(row.vector @ vector)) for (place, _), row in self.rows.items() if place == space.key]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.key))[:k]
+
+    def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
+        return {key: self.rows[space.key, key].vector for key in keys if (space.key, key) in self.rows}
+
+    def count(self, view: View | None, space: Space) -> int:
+        return sum(1 for place, _ in self.rows if place == space.key)
+
+    def drop(self, view: View | None, space: Space) -> None:
+        self.rows = {place: row for place, row in self.rows.items() if place[0] != space.key}
+
+    @hookimpl
+    def memservice_vector_indexes(self) -> Iterable[VectorIndexProvider]:
+        yield VectorIndexProvider(name="outside", open=lambda settings, context: self)
+
+
+class Listener:
+    """Has a word in what is stored."""
+
+    def __init__(self) -> None:
+        self.on_message: Callable[[Message], Message | None] = lambda message: None
+        self.on_conclusion: Callable[[Conclusion], bool | None] = lambda conclusion: None
+
+    @hookimpl
+    def memservice_message_storing(self, message: Message) -> Message | None:
+        return self.on_message(message)
+
+    @hookimpl
+    def memservice_conclusion_storing(self, conclusion: Conclusion) -> bool | None:
+        return self.on_conclusion(conclusion)
