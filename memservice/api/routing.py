@@ -21,7 +21,7 @@ from memservice.api.auth import RouteAccess
 from memservice.api.parsing import BodyReader, HeaderReader, QueryReader, path_problems
 from memservice.api.schemas.encoding import encoder
 from memservice.api.schemas.fields import ListOf, MapOf
-from memservice.api.schemas.service import HTTPValidationError
+from memservice.api.schemas.service import HTTPError, HTTPValidationError
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.services.principal import Principal
 
@@ -105,7 +105,7 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
     alone, null = operation.alone, operation.null
 
     def view(**path: str) -> Response:
-        who = auth.principal(access)
+        who = auth.principal(current_app.extensions[EXTENSION], access, path)
         problems: list[Problem] = list(path_problems(path))
         query = read_query(request, problems) if read_query else {}
         headers = read_headers(request, problems) if read_headers else {}
@@ -140,6 +140,10 @@ def _description(operation: Operation, name: str) -> dict[str, Any]:
         wrong = {"description": "Validation Error", "content": {"application/json": {"schema": HTTPValidationError}}}
         described["responses"]["422"] = wrong
     read = (("query", operation.query), ("header", operation.headers))
+    if not operation.access.open:
+        described["security"] = [{auth.SECURITY_SCHEME: []}]
+        refused = {"description": "Unauthorized", "content": {"application/json": {"schema": HTTPError}}}
+        described["responses"]["401"] = refused
     described["parameters"] = [{"in": where, "schema": schema} for where, schema in read if schema is not None]
     if operation.body is not None:
         shape = _body_shape(operation.body)
