@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from memservice.domain.records import Card
 from memservice.domain.values import strip_nul
@@ -23,8 +23,8 @@ def visible(card: Card | None, rebuild: bool) -> list[str]:
 def rewritten(card: Card | None, proposed: Sequence[str] | None, rebuild: bool) -> tuple[list[str] | None, int]:
     """The lines that the card is to have (None: as it is), and how many of the proposed ones were dropped for their form.
 
-    Callers' lines never go: one that is not proposed comes first. Nothing proposed, or nothing of use, leaves the card; one that is
-    rebuilt then keeps callers' lines only, since what its other lines rested on may be gone.
+    Callers' lines never go: one that is not proposed keeps its place after the one before it. Nothing proposed, or nothing of use,
+    leaves the card; one that is rebuilt then keeps callers' lines only, since what its other lines rested on may be gone.
     """
     given = {folded(line): line for line in (card.given if card else ())}
     chosen: dict[str, str] = {}
@@ -41,13 +41,24 @@ def rewritten(card: Card | None, proposed: Sequence[str] | None, rebuild: bool) 
     before = list(card.lines) if card else []
     if not any(mark not in given for mark in chosen) and not rebuild:
         return None, dropped
+    lines = _within(chosen, given)
+    after = 0
+    for mark, line in given.items():
+        if mark not in chosen:
+            lines.insert(after, line)
+        after = lines.index(line) + 1
+    return (None if lines == before else lines), dropped
+
+
+def _within(chosen: Mapping[str, str], given: Mapping[str, str]) -> list[str]:
+    """The chosen lines, of the service's own only as many as fit beside all lines of callers."""
     room = MAX_LINES - len(given)
-    lines = [line for mark, line in given.items() if mark not in chosen]
+    lines = []
     for mark, line in chosen.items():
         if mark in given or room > 0:
             lines.append(line)
             room -= mark not in given
-    return (None if lines == before else lines), dropped
+    return lines
 
 
 def _is_good(line: str) -> bool:

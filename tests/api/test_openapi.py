@@ -20,7 +20,6 @@ DATA = Path(__file__).parent / "data"
 
 W = "/v3/workspaces/{workspace_id}"
 NOT_YET = {
-    f"POST {W}/schedule_dream",
     f"POST {W}/peers/{{peer_id}}/chat",
     f"POST {W}/sessions/{{session_id}}/messages/upload",
     "POST /v3/keys",

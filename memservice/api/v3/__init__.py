@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memservice.api.routing import Routes
-from memservice.api.v3 import cloning, conclusions, deletion, keys, members, messages, peers, scopes, sessions, webhooks, workspaces
+from memservice.api.v3 import cloning, conclusions, deletion, dreams, keys, members, messages, peers, scopes, sessions, webhooks, workspaces
 
 VERSION = "3.2.1"
 """The version of the API that the document describes; the product's version is its own."""
@@ -19,6 +19,7 @@ GROUPS: tuple[Routes, ...] = (
     messages.routes,
     scopes.routes,
     conclusions.routes,
+    dreams.routes,
     webhooks.routes,
     keys.routes,
 )
