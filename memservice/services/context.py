@@ -63,8 +63,9 @@ def of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: Rep
     access.require(who, workspace, peer=peer)
     remote = recall.remote_vector(rt, workspace, options.search_query) if options.search_query else None
     with rt.storage.read() as view:
-        card = cards.of(view, workspace, peer, options.target)
+        # First, since it refuses scopes.
         bounds = representation.bounds_of(view, workspace, peer, options)
+        card = cards.of(view, workspace, peer, options.target)
         text = ""
         if bounds is not None:
             text = markdown(representation.select(rt, view, bounds, options, rt.settings.representation.max_tokens, remote))
@@ -164,6 +165,8 @@ def _about_target(
         allowed = _allowed_sessions(view, place, session, options)
     elif options.scope is not None:
         raise scopes.missing(options.scope, workspace)
+    elif options.limit_to_session or options.sessions is not None:
+        allowed = ()
     card: list[str] | None = None
     if allowed is None:
         # What a card says cannot be told apart by session, so it is left out whenever only some sessions may speak.

@@ -112,25 +112,20 @@ def forget(rt: Runtime, kind: str, workspace: int, keys: Sequence[int]) -> Task:
 
 def scope_backfill(rt: Runtime, scope: Peer, session: Session) -> Task:
     """Copy what is known from a session into a scope that it joined."""
-    return _scope(rt, SCOPE_BACKFILL, scope, session)
-
-
-def scope_removal(rt: Runtime, scope: Peer, session: Session) -> Task:
-    """Take out of a scope what it knows from a session that left it."""
-    return _scope(rt, SCOPE_REMOVAL, scope, session)
-
-
-def _scope(rt: Runtime, kind: str, scope: Peer, session: Session) -> Task:
-    task = _task(
+    return _task(
         rt,
-        kind,
+        SCOPE_BACKFILL,
         f"{session.workspace_key}:{scope.key}:{session.key}",
         workspace_key=session.workspace_key,
         session_key=session.key,
         observer_key=scope.key,
     )
-    # One unit for both kinds: what was added and removed again is worked on in that order.
-    return replace(task, unit=f"scope:{session.workspace_key}:{scope.key}:{session.key}")
+
+
+def scope_removal(rt: Runtime, scope: Peer, session: Session) -> Task:
+    """Take out of a scope what it knows from a session that left it: in the unit of `scope_backfill`, so that adding and removing are
+    worked on in their order."""
+    return replace(scope_backfill(rt, scope, session), kind=SCOPE_REMOVAL)
 
 
 def erase_session(rt: Runtime, session: Session) -> Task:

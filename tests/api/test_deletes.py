@@ -1,0 +1,180 @@
+"""Deleting sessions and workspaces over HTTP. What the erasure does in detail is tested with the pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from memservice.domain.records import ARCHIVED
+from memservice.pipeline.worker import Worker
+
+if TYPE_CHECKING:
+    from api.conftest import Api
+    from memservice.spi.storage import View
+
+
+def work(api: Api) -> None:
+    Worker(api.runtime).run_until_idle()
+
+
+def delete_session(api: Api, session: str = "s") -> None:
+    assert api.ok(api.delete(f"/sessions/{session}"), 202) == {"message": "Session deleted successfully"}
+
+
+def delete_workspace(api: Api) -> None:
+    assert api.ok(api.delete(), 202) == {"message": "Workspace deletion accepted"}
+
+
+def total(api: Api, **filters: Any) -> int:
+    found: int = api.ok(api.post("/conclusions/list", {"filters": filters}))["total"]
+    return found
+
+
+def test_a_deleted_session_cannot_be_written_to_but_read(api: Api) -> None:
+    said = api.say("s", ("alice", "I live in Oslo."))
+    api.session("copy-of")
+    delete_session(api)
+    message = f"/sessions/s/messages/{said[0]['id']}"
+    for answer in (
+        api.post("/sessions", {"id": "s"}),
+        api.post("/sessions", {"id": "s", "metadata": {"a": 1}}),
+        api.put("/sessions/s", {"metadata": {}}),
+        api.post("/sessions/s/messages", {"messages": [{"peer_id": "alice", "content": "x"}]}),
+        api.put(message, {"metadata": {"a": 1}}),
+        api.post("/sessions/s/peers", {"bob": {}}),
+        api.put("/sessions/s/peers", {"bob": {}}),
+        api.delete("/sessions/s/peers", ["alice"]),
+        api.put("/sessions/s/peers/alice/config", {"observe_me": True}),
+        api.post("/sessions/s/clone"),
+        api.delete("/sessions/s"),
+    ):
+        assert answer.status_code == 404, answer.request.path
+    conclusion = {"content": "x", "observer_id": "alice", "observed_id": "alice", "session_id": "s"}
+    api.missing(api.post("/conclusions", {"conclusions": [conclusion]}), "s")
+    assert api.ids("/sessions/list") == ["copy-of"]
+    shown = api.ok(api.post("/peers/alice/sessions"))["items"]
+    assert [(item["id"], item["is_active"]) for item in shown] == [("s", False)]
+    assert [item["content"] for item in api.ok(api.post("/sessions/s/messages/list"))["items"]] == ["I live in Oslo."]
+    assert api.ok(api.get(message))["content"] == "I live in Oslo."
+    assert len(api.ok(api.get("/sessions/s/context"))["messages"]) == 1
+    assert [peer["id"] for peer in api.ok(api.get("/sessions/s/peers"))["items"]] == ["alice"]
+
+
+def test_after_the_erasure_nothing_is_left_and_the_name_is_free(api: Api) -> None:
+    first = api.session("s", metadata={"old": True})
+    api.say("s", ("alice", "I live in Oslo."), ("bob", "I play the violin."))
+    api.say("other", ("alice", "I have two cats."))
+    work(api)
+    api.conclude("alice", "bob", "is a friend", session="s")
+    api.conclude("alice", "bob", "plays well")
+    assert total(api, session_id="s") == 3
+    delete_session(api)
+    work(api)
+    assert total(api, session_id="s") == 0
+    assert total(api) == 2, "what was said elsewhere, and what has no session, stays"
+    assert api.ok(api.post("/search", {"query": "Oslo violin"})) == []
+    assert [item["content"] for item in api.ok(api.post("/search", {"query": "cats"}))] == ["I have two cats."]
+    assert api.ids("/peers/alice/sessions") == ["other"]
+    assert sorted(api.ids("/peers/list")) == ["alice", "bob"]
+    assert api.ids("/sessions/s/messages/list") == []
+    assert api.ok(api.get("/queue/status"))["sessions"].keys() == {api.ok(api.post("/sessions", {"id": "other"}))["uid"]}
+    api.missing(api.delete("/sessions/s"), "s")
+    second = api.session("s")
+    assert second["uid"] != first["uid"]
+    assert second["metadata"] == {}
+    assert api.ids("/sessions/s/messages/list") == []
+
+
+def test_a_representation_does_not_remember_a_deleted_session(api: Api) -> None:
+    api.say("s", ("alice", "I live in Oslo."))
+    work(api)
+    assert "Oslo" in api.ok(api.post("/peers/alice/representation", {}))["representation"]
+    delete_session(api)
+    work(api)
+    for body in ({}, {"search_query": "where does alice live, Oslo?"}):
+        assert "Oslo" not in api.ok(api.post("/peers/alice/representation", body))["representation"]
+
+
+def test_work_that_waits_is_not_done_any_more(api: Api) -> None:
+    api.say("s", *(("alice", f"I live in city number {n}.") for n in range(20)))
+    delete_session(api)
+    status = api.ok(api.get("/queue/status"))
+    assert status["pending_work_units"] == 21
+    work(api)
+    assert api.ok(api.get("/queue/status"))["total_work_units"] == 0
+    assert total(api) == 0
+
+
+def test_sessions_that_are_not_there_cannot_be_deleted(api: Api) -> None:
+    api.missing(api.delete("/sessions/s"), "s", api.workspace)
+    api.create()
+    api.missing(api.delete("/sessions/s"), "s", api.workspace)
+    api.session("s")
+
+    def archive(view: View) -> None:
+        found = view.workspaces.locate(api.workspace, session="s").session
+        assert found is not None
+        view.sessions.save(replace(found, state=ARCHIVED))
+
+    api.runtime.storage.write(archive)
+    api.missing(api.delete("/sessions/s"), "s")
+
+
+def test_a_workspace_with_active_sessions_stays(api: Api) -> None:
+    api.say("s", ("alice", "hello"))
+    assert "1 active" in api.ok(api.delete(), 409)["detail"]
+    assert api.ids("/sessions/list") == ["s"]
+    delete_session(api)
+    delete_workspace(api)
+    api.missing(api.delete(), api.workspace)
+
+
+def test_archived_sessions_do_not_hold_a_workspace(api: Api) -> None:
+    api.say("s", ("alice", "hello"))
+
+    def archive(view: View) -> None:
+        found = view.workspaces.locate(api.workspace, session="s").session
+        assert found is not None
+        view.sessions.save(replace(found, state=ARCHIVED))
+
+    api.runtime.storage.write(archive)
+    delete_workspace(api)
+    work(api)
+    assert api.ids("//v3/workspaces/list", {"filters": {"id": api.workspace}}) == []
+
+
+def test_a_deleted_workspace_is_gone_at_once_and_its_id_free(api: Api) -> None:
+    api.say("s", ("alice", "I live in Oslo."))
+    api.put("/peers/alice/card", {"peer_card": ["likes tea"]})
+    api.post("/scopes", {"id": "x"})
+    delete_session(api)
+    delete_workspace(api)
+    assert api.ids("//v3/workspaces/list", {"filters": {"id": api.workspace}}) == []
+    assert api.ids("/peers/list") == []
+    assert api.ids("/sessions/s/messages/list") == []
+    assert api.ok(api.post("/search", {"query": "Oslo"})) == []
+    assert total(api) == 0
+    api.missing(api.get("/peers/alice/card"), "alice")
+
+    made = api.create()
+    assert made["metadata"] == {}
+    api.session("s", peers={"alice": {}}, scopes=["x"])
+    api.say("s", ("alice", "I live in Rome."))
+    work(api)
+    assert api.ids("/sessions/s/messages/list") != [], "erasing the old one leaves the new one alone"
+    assert [item["content"] for item in api.ok(api.post("/search", {"query": "live Oslo Rome"}))] == ["I live in Rome."]
+    assert total(api, observer_id="alice") == 1
+    assert api.ok(api.post("//v3/workspaces", {"id": api.workspace}))["uid"] == made["uid"]
+    assert api.ok(api.get("/peers/alice/card"))["peer_card"] is None
+
+
+def test_a_workspace_that_is_not_there_cannot_be_deleted(api: Api) -> None:
+    api.missing(api.delete(), api.workspace)
+    api.refused(api.delete("//v3/workspaces/bad%20name"), ["path", "workspace_id"])
+
+
+def test_an_empty_workspace(api: Api) -> None:
+    api.create()
+    delete_workspace(api)
+    work(api)
+    api.missing(api.delete(), api.workspace)
