@@ -8,7 +8,7 @@ SQL's third truth value never decides: a null in a condition counts as false, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -16,6 +16,7 @@ from math import ceil, floor, isfinite
 from typing import Any, cast
 
 import sqlalchemy as sa
+from sqlalchemy.types import TypeEngine
 
 from memservice.domain import records as r
 from memservice.domain.filters.ast import (
@@ -44,10 +45,13 @@ from memservice_sql.types import JSON, UtcDateTime
 Shape = tuple[Any, ...]
 
 NOTHING: Shape = ("nothing",)
-STATES = frozenset(
-    {r.ACTIVE, r.ARCHIVED, r.DELETING, r.LIVE, r.SUPERSEDED, r.DELETED, r.PENDING, r.DONE, r.FAILED}
-)
+STATES = frozenset({r.ACTIVE, r.ARCHIVED, r.DELETING, r.LIVE, r.SUPERSEDED, r.DELETED, r.PENDING, r.DONE, r.FAILED})
 """Written into the statement, so that indexes on rows of one state are recognised."""
+
+MANY = 8
+"""More alternatives than this are asked of the database as a list."""
+
+_FLAT = frozenset({"eq", "gt", "gte", "lt", "lte", "state", "null"})
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
@@ -85,7 +89,27 @@ def _all(on: Filterable, node: All, values: list[Any]) -> Shape:
 
 
 def _any(on: Filterable, node: Any_, values: list[Any]) -> Shape:
-    return ("any", *[shape(on, part, values) for part in node.parts])
+    if len(node.parts) <= MANY:
+        return ("any", *[shape(on, part, values) for part in node.parts])
+    # Parts of one shape become rows of a list: else there would be a statement for each number of them, and databases limit its size.
+    by_shape: dict[Shape, list[list[Any]]] = {}
+    for part in node.parts:
+        own: list[Any] = []
+        by_shape.setdefault(shape(on, part, own), []).append(own)
+    shapes: list[Shape] = []
+    for shaped, listed in by_shape.items():
+        if len(listed) > 1 and listed[0] and _is_flat(shaped):
+            values.append(on.dialect.list_value([tuple(own) for own in listed]))
+            shapes.append(("some", shaped))
+        else:
+            values += [value for own in listed for value in own]
+            shapes += [shaped] * len(listed)
+    return ("any", *shapes)
+
+
+def _is_flat(shaped: Shape) -> bool:
+    """Are all its leaves such that a value of theirs can as well come from a row?"""
+    return all(_is_flat(part) for part in shaped[1:]) if shaped[0] == "all" else shaped[0] in _FLAT
 
 
 def _not(on: Filterable, node: Not, values: list[Any]) -> Shape:
@@ -212,16 +236,51 @@ def condition(on: Filterable, shaped: Shape, slots: Slots, *, negated: bool = Fa
     """The SQL of a shape. `negated`: somewhere under a `Not`, where null must be false already."""
     name = shaped[0]
     if name == "all":
-        return sa.and_(sa.true(), *[condition(on, part, slots, negated=negated) for part in shaped[1:]])
+        return _joined(sa.and_, sa.true(), [condition(on, part, slots, negated=negated) for part in shaped[1:]])
     if name == "any":
-        return sa.or_(sa.false(), *[condition(on, part, slots, negated=negated) for part in shaped[1:]])
+        return _joined(sa.or_, sa.false(), [condition(on, part, slots, negated=negated) for part in shaped[1:]])
     if name == "not":
-        return sa.not_(condition(on, shaped[1], slots, negated=True).self_group())
+        return sa.not_(condition(on, shaped[1], slots, negated=True))
     if name == "nothing":
         return sa.false()
+    if name == "some":
+        listed = on.dialect.value_rows(slots, list(_types(on, shaped[1])))
+        return sa.exists(sa.select(sa.text("1")).select_from(listed).where(condition(on, shaped[1], _Listed(listed))).correlate(on.table))
     column = on.table.c[shaped[1]]
     leaf = _leaf(on, column, shaped, slots)
-    return sa.func.coalesce(leaf, sa.false(), type_=sa.Boolean()) if negated and column.nullable and name != "null" else leaf
+    maybe_null = name == "json" or (column.nullable and name != "null")
+    return sa.func.coalesce(leaf, sa.false(), type_=sa.Boolean()) if negated and maybe_null else leaf
+
+
+class _Listed(Slots):
+    """Gives the columns of a list of rows where values would be taken from the caller."""
+
+    def __init__(self, listed: sa.CTE) -> None:
+        super().__init__()
+        self._columns = iter(listed.c)
+
+    def take(self, type_: TypeEngine[Any]) -> Any:
+        return next(self._columns)
+
+
+def _types(on: Filterable, shaped: Shape) -> Iterator[TypeEngine[Any]]:
+    """Types of the values of a flat shape, in their order."""
+    if shaped[0] == "all":
+        for part in shaped[1:]:
+            yield from _types(on, part)
+    elif shaped[0] not in ("state", "null"):
+        yield on.table.c[shaped[1]].type
+
+
+def _joined(join: Callable[..., sa.ColumnElement[bool]], empty: sa.ColumnElement[bool], parts: list[Any]) -> sa.ColumnElement[bool]:
+    """Joined a hundred at a time: databases limit how deep an expression is, and `a OR b OR c` is as deep as it is long.
+
+    The first ones stay where an index can be chosen for them; the others are wrapped, since brackets alone would be taken off again.
+    """
+    while len(parts) > 100:
+        rest = [parts[start : start + 50] for start in range(50, len(parts), 50)]
+        parts = [*parts[:50], *[sa.func.coalesce(join(*some), sa.false(), type_=sa.Boolean()) for some in rest]]
+    return join(empty, *parts)
 
 
 def _leaf(on: Filterable, column: sa.Column[Any], shaped: Shape, slots: Slots) -> sa.ColumnElement[bool]:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.types import TypeEngine
 
 from memservice.domain.filters.ast import Contains, Holds, KeyCompare, KeyEqual, KeyOneOf, KeySubstring
 from memservice_sql.statements import Cursor, Slots
@@ -58,16 +59,20 @@ class SqlDialect(ABC):
         """Insert rows (as the driver takes them) and return the keys that they got, in order. Stops at the first that breaks a rule."""
 
     @abstractmethod
+    def affected(self, cursor: Cursor) -> int:
+        """How many rows the update or delete that the cursor just ran has changed."""
+
+    @abstractmethod
     def list_value(self, values: Sequence[Any]) -> Any:
-        """The value of the one slot of `one_of`."""
+        """The value of the one slot of `one_of` and, for equally long tuples, of `value_rows`."""
 
     @abstractmethod
     def one_of(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
         """The column's value is in a list of any length."""
 
     @abstractmethod
-    def number_rows(self, slots: Slots, names: Sequence[str]) -> sa.FromClause:
-        """A table with these integer columns, whose rows are one slot's value: `list_value` of equally long sequences."""
+    def value_rows(self, slots: Slots, types: Sequence[TypeEngine[Any]]) -> sa.CTE:
+        """A table with columns `v0`, `v1` … of these types, made once per statement, whose rows are one slot's value."""
 
     @abstractmethod
     def substring(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
@@ -79,7 +84,7 @@ class SqlDialect(ABC):
 
     @abstractmethod
     def json_condition(self, column: sa.ColumnElement[Any], shape: Hashable, slots: Slots) -> sa.ColumnElement[bool]:
-        """The condition of that shape. May be null where the column is."""
+        """The condition of that shape. May be null."""
 
     @abstractmethod
     def create_indexes(self, connection: sa.Connection) -> None:

@@ -170,8 +170,8 @@ class SqlMessages(base.Messages):
         dialect = self.rows.store.dialect
 
         def write(slots: Slots) -> sa.Executable:
-            near = dialect.number_rows(slots, ("session_key", "first", "last"))
-            within = (t.messages.c.session_key == near.c.session_key) & t.messages.c.seq.between(near.c.first, near.c.last)
+            near = dialect.value_rows(slots, (sa.Integer(),) * 3)
+            within = (t.messages.c.session_key == near.c.v0) & t.messages.c.seq.between(near.c.v1, near.c.v2)
             return sa.select(*_POSITION).select_from(near.join(t.messages, within))
 
         return self._positions(self.rows.run(("around",), write, [dialect.list_value(ranges)]).fetchall())

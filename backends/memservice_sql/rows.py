@@ -132,10 +132,12 @@ class SqlRows:
         values: list[Any] = []
         kept = self.store.kept[record]
         shaped = shape(kept.filterable, where, values)
+
+        def write(slots: Slots) -> sa.Executable:
+            return sa.delete(kept.table).where(condition(kept.filterable, shaped, slots))
+
         with self._changing():
-            return self.run(
-                ("delete", record, shaped), lambda slots: sa.delete(kept.table).where(condition(kept.filterable, shaped, slots)), values
-            ).rowcount
+            return self.store.dialect.affected(self.run(("delete", record, shaped), write, values))
 
     def run(self, known_as: tuple[Any, ...], write: Writer, values: Sequence[Any]) -> Cursor:
         """Run the statement that `write` writes, compiled when `known_as` is met for the first time. One result at a time."""
@@ -165,7 +167,7 @@ class SqlRows:
             return sa.update(table).values(added).where(condition(kept.filterable, shaped, slots))
 
         with self._changing():
-            return self.run((how, record, names, shaped), write, values).rowcount
+            return self.store.dialect.affected(self.run((how, record, names, shaped), write, values))
 
     def _replace(self, kept: Kept, given: Sequence[Any]) -> None:
         """Overwrite the row of that key; `given` is converted already."""
@@ -174,7 +176,8 @@ class SqlRows:
             fields = {column.name: slots.take(sa.types.NullType()) for column in kept.mapping.columns[1:]}
             return sa.update(kept.table).values(fields).where(kept.table.c.key == slots.take(sa.types.NullType()))
 
-        if self.run(("replace", kept.mapping.record), write, (*given[1:], given[0])).rowcount != 1:
+        cursor = self.run(("replace", kept.mapping.record), write, (*given[1:], given[0]))
+        if self.store.dialect.affected(cursor) != 1:
             raise LookupError(f"{kept.table.name} has no row {given[0]} to replace")
 
     def _list(self, kept: Kept, stored: Sequence[Any], replaced: Sequence[Any]) -> None:

@@ -57,9 +57,10 @@ class Prepared:
         self.sql = str(compiled)
         places = {slot.key: place for place, slot in enumerate(slots.taken)}
         converters = [slot.type.dialect_impl(dialect).bind_processor(dialect) for slot in slots.taken]
-        names: Sequence[str] = compiled.positiontup if compiled.positiontup is not None else list(compiled.params)
+        given = compiled.params  # computed at each look
+        names: Sequence[str] = compiled.positiontup if compiled.positiontup is not None else list(given)
         # Per parameter of the text: the place of its value (-1: a constant of the statement), how the value is converted, the constant.
-        self._constants = [compiled.params[name] for name in names]
+        self._constants = [given[name] for name in names]
         self._converters = [(places.get(name, -1), converters[places[name]] if name in places else None) for name in names]
         self._names = None if compiled.positiontup is not None else tuple(names)
 
@@ -82,6 +83,8 @@ class Statements:
 
     LIMIT = 2_000
     """Shapes that callers' filters make are without number; beyond this many, start again."""
+    LARGE = 200
+    """A statement with more values than this is not worth keeping."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -94,5 +97,11 @@ class Statements:
             found = Prepared(write(slots), slots, self._dialect)
             if len(self._known) >= self.LIMIT:
                 self._known.clear()
-            self._known[shape] = found
+            if len(slots.taken) <= self.LARGE:
+                self._known[shape] = found
         return found
+
+    @property
+    def texts(self) -> list[str]:
+        """The SQL of every statement that is kept, for those who want to see how it is carried out."""
+        return [prepared.sql for prepared in self._known.values()]

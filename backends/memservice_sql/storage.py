@@ -15,6 +15,7 @@ from memservice.spi.storage import View
 from memservice_sql.dialect import SqlDialect
 from memservice_sql.rows import SqlRows, Store
 from memservice_sql.schema_version import HEAD, HISTORY, complaint, newer
+from memservice_sql.statements import Statements
 from memservice_sql.view import SqlView
 
 _VERSION: sa.Select[Any] = sa.select(sa.column("version_num")).select_from(sa.table("alembic_version"))
@@ -33,6 +34,11 @@ class SqlStorage(BaseStorage):
         self._place = place
         self._engines: dict[int, sa.Engine] = {}
         self._closed = False
+
+    @property
+    def statements(self) -> Statements:
+        """Those that were compiled so far."""
+        return self._store.statements
 
     @property
     def engine(self) -> sa.Engine:

@@ -151,9 +151,7 @@ collections = _table(
     _time("last_dream_at", null=True),
     _time("created_at"),
 )
-cards = _table(
-    "cards", _workspace(), _ref("observer_key", "peers"), _text("target"), _json("lines"), _json("given"), _time("updated_at")
-)
+cards = _table("cards", _workspace(), _ref("observer_key", "peers"), _text("target"), _json("lines"), _json("given"), _time("updated_at"))
 conclusions = _table(
     "conclusions",
     _text("uid"),
@@ -362,7 +360,7 @@ _index(conclusions, "workspace_key", "observed", "observer", "state", "created_a
 _index(conclusions, "collection_key", "state", "level", "fingerprint")
 _index(conclusions, "observer_key", "observed_key", "state", "created_at", "key")
 _index(conclusions, "session_key", "state")
-_index(conclusions, "deleted_at", state=r.DELETED)
+_index(conclusions, "key", "deleted_at", state=r.DELETED)
 _index(named_collections, "workspace_key", "created_at", "key")
 _index(documents, "workspace_key")
 _index(documents, "owner_key")
@@ -380,7 +378,7 @@ _index(scope_sessions, "workspace_key")
 _index(scope_sessions, "session_key")
 _index(webhook_endpoints, "workspace_key", "created_at", "key")
 _index(deliveries, "workspace_key")
-_index(deliveries, "endpoint_key", "created_at", "key")
+_index(deliveries, "endpoint_key", "key")
 _index(deliveries, "created_at")
 _index(api_keys, "created_at", "key")
 _index(usage, "workspace_key", "created_at")

@@ -12,15 +12,15 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool, QueuePool
+from sqlalchemy.types import TypeEngine
 
 from memservice.domain.errors import Conflict, SchemaVersionError, Unavailable
 from memservice.spi.base import TransientConflict
 from memservice_sql.dialect import JsonLeaf, SqlDialect
 from memservice_sql.statements import Cursor, Slots
 from memservice_sql.types import to_text
-from memservice_sqlite import json_text
+from memservice_sqlite import json_conditions, json_text
 from memservice_sqlite.connections import Place, Turns, Watch
-from memservice_sqlite.functions import FOLD, MATCHES, piece, spelled
 
 MIGRATION_SECONDS = 120
 """How long to wait for another process that migrates."""
@@ -130,28 +130,32 @@ class SqliteDialect(SqlDialect):
             keys.append(cursor.lastrowid)
         return keys
 
+    def affected(self, cursor: Cursor) -> int:
+        # The driver does not count for statements that begin with WITH.
+        return cursor.rowcount if cursor.rowcount >= 0 else int(cursor.execute("SELECT changes()", ()).fetchone()[0])
+
     def list_value(self, values: Sequence[Any]) -> str:
-        return json_text.encode([to_text(value) if isinstance(value, datetime) else value for value in values])
+        return json_text.encode([_plain(value) for value in values])
 
     def one_of(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
         each = sa.func.json_each(slots.take(sa.Text())).table_valued("value")
         return column.in_(sa.select(each.c.value))
 
-    def number_rows(self, slots: Slots, names: Sequence[str]) -> sa.FromClause:
+    def value_rows(self, slots: Slots, types: Sequence[TypeEngine[Any]]) -> sa.CTE:
         each = sa.func.json_each(slots.take(sa.Text())).table_valued("value")
-        return sa.select(*[sa.func.json_extract(each.c.value, f"$[{n}]").label(name) for n, name in enumerate(names)]).subquery()
+        columns = [sa.func.json_extract(each.c.value, f"$[{n}]", type_=type_).label(f"v{n}") for n, type_ in enumerate(types)]
+        return sa.select(*columns).cte().prefix_with("MATERIALIZED")
 
     def substring(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
-        return sa.func.instr(getattr(sa.func, FOLD)(column), slots.take(sa.Text())) > 0
+        return sa.func.instr(json_conditions.folded(column), slots.take(sa.Text())) > 0
 
     def json_values(self, leaf: JsonLeaf) -> tuple[Hashable, Sequence[Any]]:
-        looked_for = piece(leaf)
-        return ("plain", [spelled(leaf)]) if looked_for is None else ("with piece", [looked_for, spelled(leaf)])
+        found = json_conditions.parts(leaf)
+        return tuple(shape for shape, _ in found), [value for _, values in found for value in values]
 
-    def json_condition(self, column: sa.ColumnElement[Any], shape: Hashable, slots: Slots) -> sa.ColumnElement[bool]:
+    def json_condition(self, column: sa.ColumnElement[Any], shape: Any, slots: Slots) -> sa.ColumnElement[bool]:
         text = sa.type_coerce(column, sa.Text())
-        holds = [sa.func.instr(text, slots.take(sa.Text())) > 0] if shape == "with piece" else []
-        return sa.and_(*holds, getattr(sa.func, MATCHES)(text, slots.take(sa.Text())) == 1)
+        return sa.and_(*[json_conditions.condition(text, part, slots) for part in shape])
 
     def create_indexes(self, connection: sa.Connection) -> None:
         from memservice_sqlite import search_schema
@@ -166,6 +170,12 @@ class SqliteDialect(SqlDialect):
     def close(self) -> None:
         if self._watch.pid == os.getpid():
             self._watch.close()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return to_text(value) if isinstance(value, datetime) else value
 
 
 def _driver(connection: sa.Connection) -> sqlite3.Connection:

@@ -8,24 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from backends.sqlite_store import migrated
 from memservice.spi.storage import Storage
 from memservice.testing.storage import StorageContract
-from memservice_sqlite.settings import SqliteSettings
-from memservice_sqlite.storage import open_storage as open_sqlite
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty store, migrated once: copying a file is faster than migrating for each test."""
     path = tmp_path_factory.mktemp("template") / "memory.db"
-    migrated = opened(path)
-    migrated.migrate()
-    migrated.close()
+    migrated(path).close()
     return path
-
-
-def opened(path: Path) -> Storage:
-    return open_sqlite(SqliteSettings().load({"uri": f"sqlite:///{path}", "pool_timeout": 30, "synchronous": "normal"}))
 
 
 class TestSqlite(StorageContract):
@@ -34,9 +27,4 @@ class TestSqlite(StorageContract):
         path = tmp_path / "memory.db"
         shutil.copy(template, path)
 
-        def again() -> Storage:
-            storage = opened(path)
-            storage.migrate()
-            return storage
-
-        return again
+        return lambda: migrated(path, pool_timeout=30)

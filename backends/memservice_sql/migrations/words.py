@@ -19,7 +19,7 @@ def create(table: str, *columns: sa.Column[Any]) -> None:
 
 def unique(table: str, *fields: str, but: str | None = None) -> None:
     """No two rows agree on the fields; rows in the state `but` do not count."""
-    condition = None if but is None else sa.text(f"state NOT IN ('{but}')")
+    condition = None if but is None else sa.text(f"(state NOT IN ('{but}'))")
     name = f"uq_{table}_{'_'.join(fields)}"
     op.create_index(name, table, [*fields], unique=True, sqlite_where=condition, postgresql_where=condition)
 

@@ -242,7 +242,7 @@ def bare_rows(w: World, message: int, named: int, endpoint: int) -> Iterator[Any
     yield w.task(10, "bare", workspace_key=None)
     yield r.ScopeSession(**place, scope_key=w.carol.key, session_key=w.session.key, session="talk", state="pending", updated_at=NOW)
     yield r.WebhookEndpoint(**place, uid=w.uid(207), url="http://b", secret="", created_at=NOW)
-    yield r.Delivery(**place, uid=w.uid(208), endpoint_key=endpoint, event="e", body="", attempt=1, created_at=NOW)
+    yield r.Delivery(**place, uid=w.uid(208), endpoint_key=endpoint, event_uid="", event="e", body="", attempt=1, created_at=NOW)
     yield r.ApiKey(uid=w.uid(209), created_at=NOW)
     yield r.Usage(task="t", provider="p", model="m", outcome="ok", created_at=NOW)
     yield r.Fact(name="empty", value="")
