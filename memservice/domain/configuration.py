@@ -99,10 +99,15 @@ def resolve(defaults: Defaults, *layers: Mapping[str, Any] | None) -> Resolved:
         card_create=bool(leaf("peer_card", "create", defaults.card)),
         summary=bool(leaf("summary", "enabled", defaults.summary)),
         dream=bool(leaf("dream", "enabled", defaults.dream)),
-        messages_per_short_summary=int(leaf("summary", "messages_per_short_summary", defaults.messages_per_short_summary)),
-        messages_per_long_summary=int(leaf("summary", "messages_per_long_summary", defaults.messages_per_long_summary)),
+        messages_per_short_summary=_interval(leaf("summary", "messages_per_short_summary", None), defaults.messages_per_short_summary),
+        messages_per_long_summary=_interval(leaf("summary", "messages_per_long_summary", None), defaults.messages_per_long_summary),
         instructions=_instructions(given),
     )
+
+
+def _interval(given: Any, default: int) -> int:
+    """A number of messages. What else a store may hold, written by other generations or by hand, counts as nothing said."""
+    return given if isinstance(given, int) and not isinstance(given, bool) and given > 0 else default
 
 
 def _legacy_reasoning(layers: list[Mapping[str, Any]]) -> bool | None:

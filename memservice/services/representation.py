@@ -172,8 +172,8 @@ def select(rt: Runtime, view: View, bounds: Bounds, options: RepresentationOptio
         _take_best(rt, view, bounds, options, basket, remote)
     workspace, condition = bounds.observed.workspace_key, bounds.condition()
     if options.include_most_frequent and not basket.full:
-        share = max(1, options.max_conclusions // (3 if options.search_query else 2))
-        for conclusion in view.conclusions.page(workspace, condition, FREQUENT, limit=share):
+        share = options.max_conclusions // (3 if options.search_query else 2)
+        for conclusion in view.conclusions.page(workspace, condition, FREQUENT, limit=share) if share else ():
             basket.take_conclusion(conclusion)
     if not basket.full:
         for conclusion in view.conclusions.page(workspace, condition, NEWEST, limit=options.max_conclusions):

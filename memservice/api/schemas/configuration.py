@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from marshmallow import INCLUDE
+from typing import Any
+
+from marshmallow import INCLUDE, pre_load
 
 from memservice.api.schemas.base import Shape
 from memservice.api.schemas.checks import Range
 from memservice.api.schemas.fields import Flag, Part, Text, Whole
+from memservice.domain.values import strip_nul
 
 
 class ReasoningConfiguration(Shape):
@@ -46,6 +49,11 @@ class _Sections(Shape):
 
     class Meta:
         unknown = INCLUDE  # unknown top-level keys are stored; inside the sections they are dropped
+
+    @pre_load
+    def _without_nul(self, data: Any, **kwargs: Any) -> Any:
+        # Before anything is checked: "summary\0" is stored as "summary", and has to be as good as that.
+        return strip_nul(data)
 
 
 class WorkspaceConfiguration(_Sections):

@@ -1,0 +1,42 @@
+"""The services on each storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.settings import load_settings
+from services.world import Clock, Small
+
+Begin = Callable[..., Small]
+
+
+@pytest.fixture(params=("sqlite", "memory"))
+def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Begin]:
+    """Open an empty store with these settings and plugins."""
+    opened: list[Runtime] = []
+    numbers = count()
+
+    def open_small(*plugins: object, **settings: str) -> Small:
+        uri = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/s{next(numbers)}.db"
+        given = {"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal", **settings}
+        loaded = load_settings(environ=given, cwd=tmp_path)
+        clock = Clock()
+        runtime = Runtime(loaded, load_plugins(loaded, extra=list(plugins)), clock)
+        opened.append(runtime)
+        runtime.storage.migrate()
+        return Small(runtime, clock)
+
+    yield open_small
+    for runtime in opened:
+        runtime.close()
+
+
+@pytest.fixture
+def small(begin: Begin) -> Small:
+    return begin()

@@ -1,0 +1,130 @@
+"""The budget of a session's context, compared with the rule in its plainest form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memservice.domain import tokens
+from memservice.domain.errors import NotFound
+from memservice.domain.filters import TRUE
+from memservice.domain.records import LONG, SHORT, Message, Summary
+from services.conftest import Begin
+from services.world import Small, contents
+
+WORD = "cat"
+HEADINGS = tokens.count("EXPLICIT:\n\n\nDEDUCTIVE:\n\n\nINDUCTIVE:\n\n\nCONTRADICTION:\n\n")
+
+
+def expected(
+    said: Sequence[Message], budget: int, short: tuple[int, int] | None, long: tuple[int, int] | None
+) -> tuple[str | None, list[str]]:
+    """Kind of summary and messages; summaries are (place of the last covered message, tokens)."""
+    if budget <= 0:
+        return None, []
+    cap, kind, chosen = int(budget * 0.4), None, None
+    if long is not None and long[1] <= cap and long[1] > (short[1] if short else 0):
+        kind, chosen = LONG, long
+    elif short is not None and 0 < short[1] <= cap:
+        kind, chosen = SHORT, short
+    candidates = said[chosen[0] :] if chosen else said
+    left = budget - (chosen[1] if chosen else 0)
+    kept: list[str] = []
+    total = 0
+    for message in reversed(candidates):
+        total += message.tokens
+        if total > left:
+            break
+        kept.append(message.content)
+    return kind, kept[::-1]
+
+
+SUMMARY = st.none() | st.tuples(st.integers(0, 100), st.integers(0, 40))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    lengths=st.lists(st.integers(0, 6), max_size=15),
+    short=SUMMARY,
+    long=SUMMARY,
+    budgets=st.lists(st.integers(-3, 80), min_size=1, max_size=6),
+    number=st.integers(0, 2**62),
+)
+def test_summary_and_messages_are_those_of_the_rule(
+    small: Small,
+    lengths: list[int],
+    short: tuple[int, int] | None,
+    long: tuple[int, int] | None,
+    budgets: list[int],
+    number: int,
+) -> None:
+    session = f"s{number}-{len(lengths)}"
+    small.join(session)
+    before = small.context(session, summary=False).messages
+    said = [*before, *(small.say(session, *[("ann", " ".join([WORD] * length)) for length in lengths]) if lengths else [])]
+    chosen = {kind: (found[0] % len(said), found[1]) for kind, found in ((SHORT, short), (LONG, long)) if found is not None and said}
+    small.rt.storage.write(lambda view: view.rows.delete(Summary, TRUE))
+    for kind, (place, cost) in chosen.items():
+        small.summarise(said[place], kind, cost)
+    for budget in budgets:
+        found = small.context(session, tokens=budget)
+        kind, kept = expected(said, budget, chosen.get(SHORT), chosen.get(LONG))
+        assert (found.summary.kind if found.summary else None, contents(found.messages)) == (kind, kept), budget
+
+
+def test_empty_messages_cost_nothing(small: Small) -> None:
+    small.say("s", ("ann", "one two three"), *[("ann", "")] * 5)
+    assert len(small.context("s", tokens=1).messages) == 5
+    assert len(small.context("s", tokens=50).messages) == 6
+
+
+def test_a_target_costs_its_headings_even_where_nothing_is_known(small: Small) -> None:
+    (said,) = small.say("s", ("ann", "hello"))
+    found = small.context("s", tokens=HEADINGS + said.tokens, peer_target="ann")
+    assert contents(found.messages) == ["hello"]
+    assert found.representation == ""
+    assert small.context("s", tokens=HEADINGS + said.tokens - 1, peer_target="ann").messages == []
+
+
+def test_card_lines_cost_what_they_are_joined(small: Small) -> None:
+    from memservice.services import cards
+    from services.world import ME, WORKSPACE
+
+    (said,) = small.say("s", ("ann", "hello"))
+    lines = ["Name: Ann", "Plays the viola da gamba"]
+    cards.put(small.rt, ME, WORKSPACE, "ann", None, lines)
+    cost = HEADINGS + tokens.count("\n".join(lines)) + said.tokens
+    assert small.context("s", tokens=cost, peer_target="ann").messages == [said]
+    poor = small.context("s", tokens=cost - 1, peer_target="ann")
+    assert (poor.messages, poor.card) == ([], lines), "what is known of the target is paid for first"
+    assert small.context("s", tokens=cost - tokens.count("\n".join(lines)), peer_target="ann", limit_to_session=True).messages == [said]
+
+
+def test_a_spent_budget_leaves_no_summary_either(small: Small) -> None:
+    (said,) = small.say("s", ("ann", "hello"))
+    small.summarise(said, SHORT, 1)
+    small.conclude("ann", "ann", " ".join(["likes tea"] * 40))
+    rich = small.context("s", tokens=1000, peer_target="ann")
+    assert rich.summary is not None
+    poor = small.context("s", tokens=30, peer_target="ann")
+    assert (poor.summary, poor.messages) == (None, [])
+    assert "likes tea" in (poor.representation or "")
+
+
+def test_unknown_observers_are_missing_only_where_a_card_is_looked_for(begin: Begin) -> None:
+    small = begin()
+    for setting in ({"limit_to_session": True}, {"sessions": ["s"]}):
+        nowhere = small.context("s", peer_target="ann", **setting)
+        assert (nowhere.representation, nowhere.card, nowhere.messages) == ("", None, []), "an unknown workspace"
+    with pytest.raises(NotFound, match="ann"):
+        small.context("s", peer_target="ann")
+    small.say("s", ("bob", "hello"))
+    assert small.context("s", peer_target="ann", limit_to_session=True).representation == ""
+    with pytest.raises(NotFound, match="ann"):
+        small.context("s", peer_target="ann")
+    with pytest.raises(NotFound, match="ann"):
+        small.context("s", peer_target="bob", peer_perspective="ann")
+    assert small.context("s", peer_target="ann", peer_perspective="bob").representation == "", "an unknown target is known nothing of"

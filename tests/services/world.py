@@ -1,0 +1,107 @@
+"""One workspace of a store, its clock, and short ways to fill and ask it through the services."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from memservice.domain.records import EXPLICIT, Conclusion, Message, Session, Summary
+from memservice.runtime import Runtime
+from memservice.services import conclusions, context, messages, peers, recall, representation, sessions
+from memservice.services.conclusions import ConclusionDraft
+from memservice.services.context import SessionContext, SessionContextOptions
+from memservice.services.messages import Draft
+from memservice.services.principal import Principal
+from memservice.services.representation import RepresentationOptions
+from memservice.services.sessions import MemberConfig
+from memservice.spi.storage import View
+
+ME = Principal.all()
+WORKSPACE = "w"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, 9, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+class Small:
+    """A workspace."""
+
+    def __init__(self, rt: Runtime, clock: Clock) -> None:
+        self.rt = rt
+        self.clock = clock
+
+    def say(self, session: str, *said: tuple[str, str], at: datetime | None = None, once: str | None = None) -> list[Message]:
+        """Store (peer, content) pairs with one request."""
+        drafts = [Draft(content, author, created_at=at) for author, content in said]
+        return messages.create(self.rt, ME, WORKSPACE, session, drafts, once)
+
+    def peer(self, *names: str, **fields: Any) -> None:
+        for name in names:
+            peers.get_or_create(self.rt, ME, WORKSPACE, name, fields.get("metadata"), fields.get("config"))
+
+    def join(self, session: str, *names: str) -> Session:
+        return sessions.add_peers(self.rt, ME, WORKSPACE, session, {name: MemberConfig() for name in names})
+
+    def leave(self, session: str, *names: str) -> None:
+        sessions.remove_peers(self.rt, ME, WORKSPACE, session, names)
+
+    def conclude(self, observer: str, observed: str, *contents: str, session: str | None = None) -> list[Conclusion]:
+        return conclusions.create(self.rt, ME, WORKSPACE, [ConclusionDraft(text, observer, observed, session) for text in contents])
+
+    def derive(self, observer: str, observed: str, content: str, level: str = EXPLICIT, **fields: Any) -> Conclusion:
+        """A conclusion as background work stores it."""
+        (made,) = self.conclude(observer, observed, content)
+        changed = replace(made, level=level, **fields)
+        return self.rt.storage.write(lambda view: view.conclusions.put([changed]))[0]
+
+    def summarise(self, message: Message, kind: str, tokens: int, content: str = "before") -> None:
+        def store(view: View) -> None:
+            view.summaries.save(
+                Summary(
+                    workspace_key=message.workspace_key,
+                    session_key=message.session_key,
+                    kind=kind,
+                    content=content,
+                    message_key=message.key,
+                    message_uid=message.uid,
+                    tokens=tokens,
+                    reasoner="test",
+                    created_at=self.clock(),
+                )
+            )
+
+        self.rt.storage.write(store)
+
+    def search(self, query: str, limit: int = 10, filters: Mapping[str, Any] | None = None, **where: Any) -> list[str]:
+        """Contents of the messages found, best first."""
+        return [found.content for found in recall.search(self.rt, ME, WORKSPACE, query, limit, filters, **where)]
+
+    def ask(self, query: str, observer: str, observed: str, **options: Any) -> list[str]:
+        """Contents of the conclusions found."""
+        pair = {"observer": observer, "observed": observed}
+        return [found.content for found in conclusions.query(self.rt, ME, WORKSPACE, query, filters=pair, **options)]
+
+    def represent(self, peer: str, **options: Any) -> str:
+        return representation.of_peer(self.rt, ME, WORKSPACE, peer, RepresentationOptions(**options))
+
+    def represented(self, peer: str, **options: Any) -> list[str]:
+        """The texts of the explicit lines of a representation, in order."""
+        lines = self.represent(peer, **options).splitlines()
+        return [line.partition("] ")[2] for line in lines if line.startswith("[")]
+
+    def context(self, session: str, **options: Any) -> SessionContext:
+        return context.of_session(self.rt, ME, WORKSPACE, session, SessionContextOptions(**options))
+
+
+def contents(found: Sequence[Message]) -> list[str]:
+    return [message.content for message in found]
