@@ -53,6 +53,9 @@ class Signer:
 
 
 def digest(token: str) -> str:
-    """SHA-256 of what is signed of a token, in hexadecimal. The signature is left out: its last character can be written in several
-    ways that all verify, and a revoked token must not come back in another spelling."""
+    """SHA-256 of what is signed of a token, in hexadecimal.
+
+    Without the signature: the same one can be spelt in several ways, some of which some releases of the library accept, and a
+    revoked token must not come back in another spelling.
+    """
     return hashlib.sha256(token.rpartition(".")[0].encode("utf-8", "surrogatepass")).hexdigest()

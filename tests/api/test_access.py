@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import walk
 from memservice.app import GROUPS, create_app
-from memservice.domain.errors import ConfigurationError
 from memservice.settings import load_settings
 
 W, P, S = "workspace_id", "peer_id", "session_id"
@@ -28,6 +25,9 @@ _S = f"{_W}/sessions/<{S}>"
 MATRIX = {
     ("GET", "/health"): OPEN,
     ("POST", "/v3/workspaces/list"): ADMIN,
+    ("POST", "/v3/keys"): ADMIN,
+    ("GET", "/v3/keys"): ADMIN,
+    ("DELETE", "/v3/keys/<key_id>"): ADMIN,
     ("POST", "/v3/workspaces"): ANY,
     ("PUT", _W): WORKSPACE,
     ("POST", f"{_W}/search"): WORKSPACE,
@@ -69,6 +69,7 @@ MATRIX = {
     ("GET", f"{_W}/webhooks/<endpoint_id>/deliveries"): WORKSPACE,
     ("GET", f"{_W}/webhooks/<endpoint_id>/dead_letters"): WORKSPACE,
     ("POST", f"{_W}/deliveries/<delivery_id>/redeliver"): WORKSPACE,
+    ("POST", f"{_W}/schedule_dream"): WORKSPACE,
     ("DELETE", _W): WORKSPACE,
     ("DELETE", _S): SESSION,
     ("POST", f"{_S}/clone"): SESSION,
@@ -110,9 +111,3 @@ def test_nothing_is_served_undeclared() -> None:
         if rule.rule not in SERVED_ALONGSIDE
     }
     assert served == declared
-
-
-def test_authentication_that_is_not_there_is_refused_at_the_start() -> None:
-    settings = load_settings(environ={"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 32})
-    with pytest.raises(ConfigurationError, match="not available yet in this release"):
-        create_app(settings)

@@ -22,7 +22,6 @@ W = "/v3/workspaces/{workspace_id}"
 NOT_YET = {
     f"POST {W}/peers/{{peer_id}}/chat",
     f"POST {W}/sessions/{{session_id}}/messages/upload",
-    "POST /v3/keys",
 }
 """Operations of the published document that are not served yet."""
 
@@ -32,6 +31,8 @@ ADDED_OPERATIONS = {
     f"GET {W}/webhooks/{{endpoint_id}}/deliveries",
     f"GET {W}/webhooks/{{endpoint_id}}/dead_letters",
     f"POST {W}/deliveries/{{delivery_id}}/redeliver",
+    "GET /v3/keys",
+    "DELETE /v3/keys/{key_id}",
 }
 
 ADDED = [
@@ -52,7 +53,10 @@ ADDED = [
     r"GET /health answer 200\.status",
     r"DELETE .* answer 202\.message",
     # Errors other than 422 are described as well.
-    r".* answer default",
+    r".* answer (default|401)",
+    # Keys have labels and ids.
+    r"POST /v3/keys: query label",
+    r"POST /v3/keys answer 200\.[a-z_]+",
 ]
 """What we have and the published document has not, as regular expressions over the places below."""
 

@@ -1,0 +1,331 @@
+"""Keys at the edge: what is said of bad ones, what comes before what, and the rules that a table of routes cannot show."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from api.auth_world import OTHER_SECRET, Keyed, asking, foreign, populate, signed
+from memservice.app import create_app
+from memservice.domain.errors import ConfigurationError
+from memservice.runtime import utc_now
+from memservice.settings import Settings, load_settings
+
+ALICE = signed({"w": "acme", "p": "alice"})
+ROOM = signed({"w": "acme", "s": "room"})
+W, SESSIONS = "/v3/workspaces/acme", "/v3/workspaces/acme/sessions"
+
+
+@pytest.fixture
+def keyed() -> Iterator[Keyed]:
+    opened = Keyed.open()
+    populate(opened)
+    yield opened
+    opened.close()
+
+
+def told(keyed: Keyed, method: str, path: str, token: str | None, **options: Any) -> tuple[int, Any]:
+    answer = keyed.call(method, path, token, **options)
+    return answer.status_code, answer.get_json()["detail"] if answer.status_code >= 400 else None
+
+
+# What is said
+
+
+@pytest.mark.parametrize(
+    ("token", "detail"),
+    [
+        (None, "No access token provided"),
+        ("", "No access token provided"),
+        ("garbage", "Invalid JWT"),
+        (signed({"ad": True}, OTHER_SECRET), "Invalid JWT"),
+        (signed({"ad": True, "exp": 1}), "JWT expired"),
+        (signed({"ad": True, "exp": "2020-01-01T00:00:00Z"}), "JWT expired"),
+        (signed({"ad": True, "exp": "never"}), "Invalid JWT"),
+        (signed({"p": "alice"}), "Invalid JWT scope: peer/session token missing workspace"),
+        (signed({"s": "room", "w": ""}), "Invalid JWT scope: peer/session token missing workspace"),
+        (signed({"w": "other"}), "Unauthorized access to resource"),
+        (signed({"w": "acme", "p": "mallory"}), "JWT not permissioned for this resource"),
+        (signed({"ad": True, "jti": "nobody"}), "JWT unknown"),
+    ],
+)
+def test_every_refusal_is_a_401_that_says_why(keyed: Keyed, token: str | None, detail: str) -> None:
+    answer = keyed.call("POST", f"{SESSIONS}/room/messages/list", token)
+    assert (answer.status_code, answer.get_json()) == (401, {"detail": detail})
+    assert "WWW-Authenticate" not in answer.headers
+
+
+def test_admin_routes_say_so(keyed: Keyed) -> None:
+    assert told(keyed, "POST", "/v3/workspaces/list", signed({"w": "acme"})) == (401, "Resource requires admin privileges")
+
+
+@pytest.mark.parametrize("header", ["Bearer {}", "bearer {}", "BEARER {}", "  Bearer   {}  "])
+def test_the_scheme_may_be_written_in_any_case(keyed: Keyed, header: str) -> None:
+    answer = keyed.client.post("/v3/workspaces/list", headers={"Authorization": header.format(keyed.admin)})
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "exp",
+    [int(time.time()) + 3600, time.time() + 3600.5, 99_999_999_999_999, (utc_now() + timedelta(hours=1)).isoformat(), "2999-01-01", None],
+)
+def test_keys_work_until_they_end_however_that_is_written(keyed: Keyed, exp: object) -> None:
+    assert keyed.call("POST", "/v3/workspaces/list", signed({"ad": True, "exp": exp})).status_code == 200
+
+
+def test_empty_names_are_none(keyed: Keyed) -> None:
+    assert keyed.call("PUT", W, signed({"w": "acme", "p": "", "s": ""}), json={}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_names_that_no_store_could_look_for_are_refused(keyed: Keyed, name: str) -> None:
+    for claims in ({"w": "acme", "p": name}, {"w": name}, {"ad": True, "jti": name}):
+        assert keyed.call("GET", f"{SESSIONS}/room/context", signed(claims)).status_code == 401
+    assert keyed.call("GET", f"{SESSIONS}/a%00b/context", ALICE).status_code == 401
+
+
+# What comes first
+
+
+def test_who_asks_comes_before_what_is_asked(keyed: Keyed) -> None:
+    wrong = {"content_type": "application/json", "data": b"{"}
+    assert told(keyed, "PUT", W, None, **wrong)[0] == 401
+    assert told(keyed, "PUT", W, signed({"w": "other"}), **wrong)[0] == 401
+    assert told(keyed, "PUT", W, signed({"w": "acme"}), **wrong)[0] == 422
+    assert told(keyed, "POST", "/v3/workspaces/list?page=0", signed({"w": "acme"}))[0] == 401
+    assert told(keyed, "POST", f"{SESSIONS}/room/messages/list?page=0", signed({"w": "acme", "p": "carol"}))[0] == 401
+    assert told(keyed, "PUT", "/v3/workspaces/no%20name", None, json={})[0] == 401
+    assert told(keyed, "PUT", "/v3/workspaces/no%20name", keyed.admin, json={})[0] == 422
+
+
+def test_redirects_unknown_routes_and_methods_come_before_who_asks(keyed: Keyed) -> None:
+    assert keyed.call("POST", "/v3/workspaces/list/").status_code == 307
+    assert keyed.call("POST", "/v3/nothing").status_code == 404
+    assert keyed.call("PATCH", "/v3/workspaces").status_code == 405
+
+
+# The rules that handlers have
+
+
+def test_a_peer_makes_new_sessions_and_meets_only_its_own(keyed: Keyed) -> None:
+    def post(token: str, **body: Any) -> int:
+        return keyed.call("POST", SESSIONS, token, json=body).status_code
+
+    assert post(ALICE, id="new") == 201
+    # It is not a member of what it made without joining.
+    assert post(ALICE, id="new") == 401
+    assert post(ALICE, id="mine", peers={"alice": {}}) == 201
+    assert post(ALICE, id="mine", metadata={"a": 1}) == 200
+    assert post(ALICE, id="hall") == 401
+    assert post(ALICE, id="hall", peers={"alice": {}}) == 401
+    assert post(ALICE, id="hall", metadata={"taken": True}) == 401
+    listed = keyed.do("POST", f"{SESSIONS}/list", {"filters": {"id": "hall"}})["items"]
+    assert [session["metadata"] for session in listed] == [{}]
+    assert {peer["id"] for peer in keyed.do("GET", f"{SESSIONS}/hall/peers")["items"]} == {"mallory"}
+
+
+def test_a_session_gets_itself_only(keyed: Keyed) -> None:
+    assert keyed.call("POST", SESSIONS, ROOM, json={"id": "room", "metadata": {"a": 1}}).status_code == 200
+    assert keyed.call("POST", SESSIONS, ROOM, json={"id": "new"}).status_code == 401
+
+
+@pytest.mark.parametrize("token", [ALICE, ROOM])
+def test_narrow_keys_add_no_scopes(keyed: Keyed, token: str) -> None:
+    assert keyed.call("POST", SESSIONS, token, json={"id": "room", "scopes": ["team"]}).status_code == 401
+    assert keyed.call("POST", SESSIONS, token, json={"id": "room", "scopes": []}).status_code == 200
+    assert keyed.call("POST", SESSIONS, signed({"w": "acme"}), json={"id": "room", "scopes": ["team"]}).status_code == 200
+
+
+def test_a_session_gets_peers_as_they_are(keyed: Keyed) -> None:
+    keyed.do("PUT", f"{W}/peers/bob", {"metadata": {"kept": True}, "configuration": {"observe_me": True}})
+    changed = {"id": "bob", "metadata": {"kept": False}, "configuration": {"observe_me": False}}
+    answer = keyed.call("POST", f"{W}/peers", ROOM, json=changed)
+    assert (answer.status_code, answer.get_json()["metadata"], answer.get_json()["configuration"]) == (
+        200,
+        {"kept": True},
+        {"observe_me": True},
+    )
+    assert keyed.call("POST", f"{W}/peers", ROOM, json={"id": "newcomer", "metadata": {"a": 1}}).status_code == 201
+    assert keyed.do("POST", f"{W}/peers", {"id": "bob"})["metadata"] == {"kept": True}
+    # The peer itself may.
+    assert keyed.call("POST", f"{W}/peers", signed({"w": "acme", "p": "bob"}), json=changed).get_json()["metadata"] == {"kept": False}
+
+
+def test_a_peer_gets_itself_only(keyed: Keyed) -> None:
+    assert keyed.call("POST", f"{W}/peers", ALICE, json={"id": "alice", "metadata": {"a": 1}}).status_code == 200
+    assert keyed.call("POST", f"{W}/peers", ALICE, json={"id": "bob"}).status_code == 401
+    assert keyed.call("POST", f"{W}/peers", ALICE, json={"id": "newcomer"}).status_code == 401
+
+
+def test_a_workspace_makes_itself_and_no_other(keyed: Keyed) -> None:
+    for claims in ({"w": "fresh"}, {"w": "fresh", "p": "x"}, {"w": "fresh", "s": "x"}):
+        assert keyed.call("POST", "/v3/workspaces", signed(claims), json={"id": "fresh"}).status_code in (200, 201)
+        assert keyed.call("POST", "/v3/workspaces", signed(claims), json={"id": "fresher"}).status_code == 401
+
+
+def test_a_member_sees_how_it_takes_part_itself(keyed: Keyed) -> None:
+    assert keyed.call("GET", f"{SESSIONS}/room/peers/alice/config", ALICE).status_code == 200
+    assert keyed.call("GET", f"{SESSIONS}/room/peers/bob/config", ALICE).status_code == 401
+    assert keyed.call("GET", f"{SESSIONS}/room/peers/carol/config", signed({"w": "acme", "p": "carol"})).status_code == 401
+
+
+def test_leaving_and_joining_count_at_once(keyed: Keyed) -> None:
+    def read() -> int:
+        return keyed.call("POST", f"{SESSIONS}/room/messages/list", ALICE).status_code
+
+    assert read() == 200
+    keyed.do("DELETE", f"{SESSIONS}/room/peers", ["alice"])
+    assert read() == 401
+    keyed.do("POST", f"{SESSIONS}/room/peers", {"alice": {}})
+    assert read() == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("", 200),
+        ("peer_target=alice", 200),
+        ("peer_target=bob", 401),
+        ("peer_target=bob&peer_perspective=alice", 200),
+        ("peer_target=alice&peer_perspective=bob", 401),
+        ("peer_target=alice&sessions=room", 200),
+        ("peer_target=alice&sessions=room&sessions=hall", 401),
+        ("peer_target=alice&sessions=room&sessions=nowhere", 401),
+        ("peer_target=alice&scope=team", 401),
+    ],
+)
+def test_context_for_a_peer_is_what_it_knows(keyed: Keyed, query: str, status: int) -> None:
+    assert keyed.call("GET", f"{SESSIONS}/room/context?{query}", ALICE).status_code == status
+    assert keyed.call("GET", f"{SESSIONS}/room/context?{query}", signed({"w": "acme"})).status_code == 200
+
+
+def test_context_for_a_session_has_no_scope(keyed: Keyed) -> None:
+    assert keyed.call("GET", f"{SESSIONS}/room/context?peer_target=alice&scope=team", ROOM).status_code == 401
+    assert keyed.call("GET", f"{SESSIONS}/room/context?peer_target=alice", ROOM).status_code == 200
+
+
+@pytest.mark.parametrize("what", ["representation", "chat"])
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({}, 200),
+        ({"session_id": "room"}, 200),
+        ({"session_id": "hall"}, 401),
+        ({"filters": {"session_id": ["room"]}}, 200),
+        ({"filters": {"session_id": ["room", "hall"]}}, 401),
+        ({"filters": {"session_id": {"in": ["hall"]}}}, 401),
+        ({"filters": {"session_id": "hall"}}, 401),
+        ({"scope": "team"}, 401),
+        ({"scope": ["team"]}, 401),
+        ({"target": "bob"}, 200),
+    ],
+)
+def test_a_peer_recalls_from_its_own_sessions(keyed: Keyed, what: str, body: dict[str, Any], status: int) -> None:
+    path = f"{W}/peers/alice/{what}"
+    given = body | ({"query": "Where does alice live?"} if what == "chat" else {})
+    if keyed.call("POST", path, keyed.admin, json=given).status_code == 404:
+        pytest.skip(f"{what} is not served")
+    assert keyed.call("POST", path, signed({"w": "acme"}), json=given).status_code == 200
+    assert keyed.call("POST", path, ALICE, json=given).status_code == status
+
+
+def test_the_short_card_path_takes_the_workspace_of_the_key(keyed: Keyed) -> None:
+    path = "/v2/peers/alice/card?workspace_id=acme"
+    assert keyed.call("GET", path, ALICE).get_json() == {"peer_card": ["Lives in Ulm"]}
+    assert keyed.call("GET", path, keyed.admin).get_json() == {"peer_card": ["Lives in Ulm"]}
+    # The other workspace has an alice too, without a card: whatever the query says, the key sees its own.
+    assert keyed.call("GET", path, signed({"w": "other", "p": "alice"})).get_json() == {"peer_card": None}
+    assert keyed.call("GET", path, signed({"w": "acme", "p": "bob"})).status_code == 401
+    assert keyed.call("GET", path, ROOM).status_code == 401
+    assert keyed.call("GET", path, signed({})).status_code == 401
+
+
+# Starting
+
+
+def test_without_a_secret_nothing_starts() -> None:
+    recipe = 'python -c "import secrets; print(secrets.token_urlsafe(32))"'
+    with pytest.raises(ConfigurationError) as refused:
+        load_settings(environ={"AUTH_USE_AUTH": "true"})
+    assert recipe in str(refused.value)
+    plain = Settings()
+    with pytest.raises(ConfigurationError) as refused:
+        create_app(replace(plain, auth=replace(plain.auth, use_auth=True)))
+    assert recipe in str(refused.value)
+
+
+def test_a_secret_that_is_a_public_key_is_none() -> None:
+    with pytest.raises(ConfigurationError, match="AUTH_JWT_SECRET"):
+        create_app(asking(AUTH_JWT_SECRET="ssh-rsa AAAAB3NzaC1yc2E"))
+
+
+def test_a_short_secret_works_and_is_complained_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "memservice.auth"):
+        short = Keyed.open(AUTH_JWT_SECRET="äöü")
+    assert [record.getMessage()[:42] for record in caplog.records] == ["AUTH_JWT_SECRET is only 6 bytes long: who "]
+    minted = short.mint()
+    assert short.call("POST", "/v3/workspaces/list", minted.token).status_code == 200
+    assert sum(record.name == "memservice.auth" for record in caplog.records) == 1
+    short.close()
+    caplog.clear()
+    Keyed.open(AUTH_JWT_SECRET="x" * 32).close()
+    assert caplog.records == []
+
+
+def test_keys_cost_nothing_where_nobody_asks_for_them() -> None:
+    program = (
+        "import sys; from memservice.app import create_app; from memservice.settings import load_settings;"
+        "app = create_app(load_settings(environ={}, overrides={'DB_CONNECTION_URI': 'memory://'}));"
+        "assert app.test_client().post('/v3/workspaces/list', headers={'Authorization': 'Bearer x'}).status_code == 200;"
+        "print('jwt' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout.strip() == "False"
+
+
+# The document
+
+
+def document(settings: Settings) -> Any:
+    return create_app(settings).test_client().get("/openapi.json").get_json()
+
+
+def operations(read: Any) -> list[tuple[str, Any]]:
+    found = [(path, operation) for path, item in read["paths"].items() for operation in item.values() if isinstance(operation, dict)]
+    assert len(found) > 40
+    return found
+
+
+def test_the_document_says_that_keys_are_asked_for() -> None:
+    read = document(asking())
+    assert read["components"]["securitySchemes"] == {"HTTPBearer": {"type": "http", "scheme": "bearer"}}
+    for path, operation in operations(read):
+        if path == "/health":
+            assert "security" not in operation
+            assert "401" not in operation["responses"]
+        else:
+            assert operation["security"] == [{"HTTPBearer": []}], path
+            assert operation["responses"]["401"], path
+
+
+def test_the_document_says_that_keys_are_optional_where_nobody_asks() -> None:
+    read = document(load_settings(environ={}))
+    for path, operation in operations(read):
+        assert operation.get("security") == (None if path == "/health" else [{"HTTPBearer": []}, {}]), path
+
+
+def test_the_wrong_keys_of_these_tests_are_wrong_in_one_thing_only() -> None:
+    """They would be let in otherwise: the same claims, rightly signed and dated, open the route."""
+    keyed = Keyed.open()
+    assert keyed.call("POST", "/v3/workspaces/list", signed({"t": "", "ad": True})).status_code == 200
+    for wrong in foreign(datetime.now(UTC)).values():
+        assert keyed.call("POST", "/v3/workspaces/list", wrong).status_code == 401
+    keyed.close()

@@ -1,0 +1,146 @@
+"""`/v3/keys`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+
+from api.auth_world import SECRET, Keyed, signed
+from memservice.app import create_app
+from memservice.settings import load_settings
+
+KEYS = "/v3/keys"
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def keyed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Keyed]:
+    opened = Keyed.open("memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'keys.db'}")
+    yield opened
+    opened.close()
+
+
+def mint(keyed: Keyed, **query: Any) -> Any:
+    return keyed.do("POST", KEYS, query_string=query)
+
+
+def test_the_answer(keyed: Keyed) -> None:
+    end = datetime.now(UTC).replace(microsecond=0) + timedelta(days=90)
+    made = mint(keyed, workspace_id="acme", peer_id="alice", expires_at=end.isoformat(), label="kitchen", unheard_of="x")
+    assert list(made) == ["key", "id", "label", "admin", "workspace_id", "peer_id", "session_id", "expires_at", "created_at"]
+    wire = end.isoformat().replace("+00:00", "Z")
+    assert {name: made[name] for name in ("label", "admin", "workspace_id", "peer_id", "session_id", "expires_at")} == {
+        "label": "kitchen",
+        "admin": False,
+        "workspace_id": "acme",
+        "peer_id": "alice",
+        "session_id": None,
+        "expires_at": wire,
+    }
+    claims = jwt.decode(made["key"], SECRET, ["HS256"])
+    assert claims == {"t": claims["t"], "exp": int(end.timestamp()), "w": "acme", "p": "alice", "jti": made["id"]}
+    assert keyed.call("POST", "/v3/workspaces/acme/peers", made["key"], json={"id": "alice"}).status_code == 201
+    assert keyed.call("POST", "/v3/workspaces/acme/peers", made["key"], json={"id": "bob"}).status_code == 401
+
+
+def test_a_key_without_names_opens_everything(keyed: Keyed) -> None:
+    made = mint(keyed)
+    assert (made["admin"], made["label"], made["workspace_id"]) == (True, "admin", None)
+    assert keyed.call("POST", "/v3/workspaces/list", made["key"]).status_code == 200
+    assert keyed.call("POST", KEYS, made["key"]).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("peer_id=alice", "workspace_id"),
+        ("session_id=room", "workspace_id"),
+        ("workspace_id=", "workspace_id"),
+        ("workspace_id=acme&peer_id=", "peer_id"),
+        ("workspace_id=no%20name", "workspace_id"),
+        ("workspace_id=acme&expires_at=soon", "expires_at"),
+        ("workspace_id=acme&expires_at=2020-01-01", "expires_at"),
+        ("workspace_id=acme&label=" + "x" * 201, "label"),
+    ],
+)
+def test_what_is_refused(keyed: Keyed, query: str, field: str) -> None:
+    answer = keyed.call("POST", f"{KEYS}?{query}", keyed.admin)
+    assert answer.status_code == 422
+    assert [problem["loc"] for problem in answer.get_json()["detail"]] == [["query", field]]
+    assert keyed.do("GET", KEYS)["total"] == 0
+
+
+def test_listing_and_revoking(keyed: Keyed) -> None:
+    made = [mint(keyed, workspace_id="acme", label=f"number {n}") for n in range(3)]
+    page = keyed.do("GET", KEYS, query_string={"size": 2})
+    assert {name: page[name] for name in ("total", "page", "size", "pages")} == {"total": 3, "page": 1, "size": 2, "pages": 2}
+    assert [item["id"] for item in page["items"]] == [made[0]["id"], made[1]["id"]]
+    assert list(page["items"][0]) == [
+        *("id", "label", "admin", "workspace_id", "peer_id", "session_id", "expires_at", "revoked_at", "last_used_at", "created_at")
+    ]
+    assert made[0]["key"] not in str(page)
+    assert [item["id"] for item in keyed.do("GET", KEYS, query_string={"reverse": True})["items"]] == [each["id"] for each in made[::-1]]
+
+    def used(token: str) -> int:
+        return keyed.call("PUT", "/v3/workspaces/acme", token, json={}).status_code
+
+    assert [used(each["key"]) for each in made] == [200] * 3
+    answer = keyed.call("DELETE", f"{KEYS}/{made[1]['id']}", keyed.admin)
+    assert (answer.status_code, answer.data) == (204, b"")
+    assert [used(each["key"]) for each in made] == [200, 401, 200]
+    assert keyed.call("DELETE", f"{KEYS}/{made[1]['id']}", keyed.admin).status_code == 204
+    assert [item["revoked_at"] is not None for item in keyed.do("GET", KEYS)["items"]] == [False, True, False]
+    answer = keyed.call("DELETE", f"{KEYS}/unknown", keyed.admin)
+    assert (answer.status_code, answer.get_json()) == (404, {"detail": "Key unknown not found"})
+
+
+def test_a_key_can_revoke_itself(keyed: Keyed) -> None:
+    made = mint(keyed)
+    assert keyed.call("DELETE", f"{KEYS}/{made['id']}", made["key"]).status_code == 204
+    assert keyed.call("DELETE", f"{KEYS}/{made['id']}", made["key"]).status_code == 401
+
+
+def test_uses_are_noted(keyed: Keyed) -> None:
+    used, unused = mint(keyed, workspace_id="acme"), mint(keyed, workspace_id="acme")
+    before = datetime.now(UTC)
+    for _ in range(5):
+        keyed.call("PUT", "/v3/workspaces/acme", used["key"], json={})
+    keyed.app.extensions["memservice"].guard.close()  # which writes what is pending
+    items = {item["id"]: item["last_used_at"] for item in keyed.do("GET", KEYS)["items"]}
+    assert items[unused["id"]] is None
+    assert before <= datetime.fromisoformat(items[used["id"]]) <= datetime.now(UTC)
+
+
+def test_a_refused_request_is_no_use(keyed: Keyed) -> None:
+    made = mint(keyed, workspace_id="acme")
+    assert keyed.call("PUT", "/v3/workspaces/other", made["key"], json={}).status_code == 401
+    keyed.app.extensions["memservice"].guard.close()
+    assert [item["last_used_at"] for item in keyed.do("GET", KEYS)["items"]] == [None]
+
+
+def test_revoking_counts_at_once_on_every_process(tmp_path: Path) -> None:
+    """Two applications on one store, as two processes are."""
+    uri = f"sqlite:///{tmp_path / 'shared.db'}"
+    one, two = Keyed.open(uri), Keyed.open(uri)
+    made = mint(one, workspace_id="acme")
+
+    def used(keyed: Keyed) -> int:
+        return keyed.call("PUT", "/v3/workspaces/acme", made["key"], json={}).status_code
+
+    for _ in range(3):
+        assert (used(one), used(two)) == (200, 200)
+    two.do("DELETE", f"{KEYS}/{made['id']}")
+    assert (used(one), used(two)) == (401, 401)
+    one.close()
+    two.close()
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", KEYS), ("GET", KEYS), ("DELETE", f"{KEYS}/x"), ("POST", f"{KEYS}?workspace_id=w")])
+def test_without_authentication_the_feature_is_disabled(method: str, path: str) -> None:
+    client = create_app(load_settings(environ={}, overrides={"DB_CONNECTION_URI": "memory://"})).test_client()
+    answer = client.open(path, method=method, headers={"Authorization": f"Bearer {signed({'ad': True})}"})
+    assert (answer.status_code, answer.get_json()) == (405, {"detail": "Feature is disabled"})

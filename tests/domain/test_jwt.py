@@ -1,0 +1,127 @@
+"""Tokens: what is signed comes back, and nothing else does."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import jwt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memservice.domain.errors import Unauthorised
+from memservice.domain.jwt_claims import Claims, claims_for, read_claims, write_claims
+from memservice.domain.jwt_signing import Signer, digest
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+SECRET = "Grüße, ein Geheimnis für Tests, und lang genug"
+SIGNER = Signer(SECRET)
+
+names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=30)
+
+
+ends = st.none() | st.integers(1, 10**9).map(lambda seconds: NOW + timedelta(seconds=seconds))
+
+
+@given(st.builds(claims_for, names, st.just(NOW), ends, names, st.none() | names, st.none() | names))
+def test_what_is_signed_is_read(claims: Claims) -> None:
+    assert SIGNER.read(SIGNER.sign(claims), NOW) == claims
+
+
+def test_the_payload_of_our_keys() -> None:
+    """What other servers of this API read, in their claims and in whole seconds."""
+    end = datetime(2026, 8, 1, tzinfo=UTC)
+    assert write_claims(claims_for("K", NOW, end, "acme", "alice", None)) == {
+        "t": "2026-05-01T12:00:00Z",
+        "exp": 1785542400,
+        "w": "acme",
+        "p": "alice",
+        "jti": "K",
+    }
+    assert write_claims(claims_for("K", NOW, None, None, None, None)) == {"t": "2026-05-01T12:00:00Z", "ad": True, "jti": "K"}
+    token = SIGNER.sign(claims_for("K", NOW, end, "acme", None, "room"))
+    assert jwt.get_unverified_header(token) == {"alg": "HS256", "typ": "JWT"}
+    assert jwt.decode(token, SECRET.encode(), ["HS256"], options={"verify_exp": False})["s"] == "room"
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "surrogatepass")), st.booleans())
+def test_nothing_but_our_tokens_is_read(raw: bytes, dressed: bool) -> None:
+    token = raw.decode("latin-1")
+    if dressed:
+        head = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=").decode()
+        token = f"{head}.{base64.urlsafe_b64encode(raw).rstrip(b'=').decode()}.{base64.urlsafe_b64encode(raw[:32]).rstrip(b'=').decode()}"
+    with pytest.raises(Unauthorised):
+        SIGNER.read(token, NOW)
+
+
+@pytest.mark.parametrize("payload", [b"[]", b"null", b'"text"', b"1", b"{", b"\xff", b"[" * 100_000, b'{"exp":' + b"9" * 5_000 + b"}"])
+def test_payloads_that_are_no_claims(payload: bytes) -> None:
+    """Rightly signed, all the same."""
+    token = jwt.PyJWS(algorithms=["HS256"]).encode(payload, SECRET.encode(), "HS256")
+    with pytest.raises(Unauthorised, match="Invalid JWT"):
+        SIGNER.read(token, NOW)
+
+
+anything = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text())
+
+
+@given(st.dictionaries(st.sampled_from(["ad", "w", "p", "s", "exp", "nbf", "iat", "aud", "jti", "t"]), anything))
+def test_claims_of_any_kind_are_read_or_refused(payload: dict[str, Any]) -> None:
+    try:
+        claims = read_claims(payload, NOW)
+    except Unauthorised:
+        return
+    assert claims.admin == (payload.get("ad") is True)
+    assert claims.workspace == (payload.get("w") or None)
+    assert claims.workspace is not None or (claims.peer is None and claims.session is None)
+    assert claims.expires_at is None or claims.expires_at > NOW
+
+
+@pytest.mark.parametrize(
+    ("exp", "over"),
+    [
+        (NOW.timestamp(), True),
+        (NOW.timestamp() + 1, False),
+        (NOW.timestamp() - 0.5, True),
+        (-(10**30), True),
+        (10**30, False),
+        (1e300, False),
+        ("2026-05-01T12:00:00Z", True),
+        ("2026-05-01T12:00:01Z", False),
+        ("2026-05-01T14:00:00+02:00", True),
+        ("2026-05-01 12:00:01", False),
+        ("2026-05-02", False),
+    ],
+)
+def test_the_end_of_a_key(exp: object, over: bool) -> None:
+    if over:
+        with pytest.raises(Unauthorised, match="JWT expired"):
+            read_claims({"ad": True, "exp": exp}, NOW)
+    else:
+        assert read_claims({"ad": True, "exp": exp}, NOW).admin
+
+
+def test_claims_of_the_first_generation_are_kept_apart() -> None:
+    claims = read_claims({"ap": "A", "us": "U", "se": "S", "co": "C"}, NOW)
+    assert (claims.app_uid, claims.user_uid, claims.owned_session_uid, claims.collection_uid) == ("A", "U", "S", "C")
+    assert (claims.admin, claims.workspace, claims.peer, claims.session) == (False, None, None, None)
+
+
+def test_the_digest_is_the_same_however_the_signature_is_written() -> None:
+    """32 bytes leave two bits of the last of 43 characters unused, and some releases of the library do not look at them."""
+    token = jwt.encode({"ad": True}, SECRET, "HS256")
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    spellings = [token[:-1] + alphabet[alphabet.index(token[-1]) ^ bits] for bits in range(4)]
+    assert {digest(spelling) for spelling in [*spellings, token + "=", token + "\n"]} == {digest(token)}
+    assert digest(jwt.encode({"ad": True, "t": "x"}, SECRET, "HS256")) != digest(token)
+
+
+def test_the_secret_is_its_bytes() -> None:
+    token = jwt.encode({"ad": True}, SECRET.encode("utf-8"), "HS256")
+    assert SIGNER.read(token, NOW).admin
+    assert json.loads(base64.urlsafe_b64decode(token.split(".")[0] + "==")) == {"alg": "HS256", "typ": "JWT"}
+    with pytest.raises(Unauthorised):
+        Signer(SECRET + "!").read(token, NOW)

@@ -1,0 +1,95 @@
+"""No service lets a key reach beyond what it names, whoever calls it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import pytest
+
+from memservice import services
+from memservice.domain.errors import Unauthorised
+from memservice.services import access
+from memservice.services.principal import Principal
+
+NAMES = {"workspace": "acme", "slug": "acme", "peer": "alice", "session": "room"}
+
+STRANGERS = {
+    "nothing": Principal(),
+    "another workspace": Principal(workspace="other"),
+    "a peer of another workspace": Principal(workspace="other", peer="alice"),
+    "a session of another workspace": Principal(workspace="other", session="room"),
+    "a member elsewhere": Principal(workspace="other", peer="alice", member_of="room"),
+    "a name in another case": Principal(workspace="Acme"),
+}
+
+
+class Untouchable:
+    """What nobody may look at: whoever is refused has been refused before anything was done."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AssertionError(f"{name} was used before it was asked who may do this")
+
+
+def _services() -> Iterator[tuple[str, Callable[..., Any]]]:
+    for module in pkgutil.iter_modules(services.__path__):
+        found = importlib.import_module(f"memservice.services.{module.name}")
+        for name, function in inspect.getmembers(found, inspect.isfunction):
+            takes = inspect.signature(function).parameters
+            if function.__module__ == found.__name__ and not name.startswith("_") and list(takes)[:2] == ["rt", "who"]:
+                yield f"{module.name}.{name}", function
+
+
+SERVICES = dict(_services())
+
+
+def test_there_are_many() -> None:
+    assert len(SERVICES) > 45
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+@pytest.mark.parametrize("name", SERVICES)
+def test_strangers_are_refused_before_anything_is_done(name: str, stranger: str) -> None:
+    function = SERVICES[name]
+    required = [
+        parameter for parameter in list(inspect.signature(function).parameters.values())[2:] if parameter.default is parameter.empty
+    ]
+    given = {parameter.name: NAMES.get(parameter.name, Untouchable()) for parameter in required}
+    with pytest.raises(Unauthorised):
+        function(Untouchable(), STRANGERS[stranger], **given)
+
+
+ADMIN = Principal.all()
+WORKSPACE = Principal(workspace="acme")
+ALICE = Principal(workspace="acme", peer="alice")
+IN_ROOM = Principal(workspace="acme", peer="alice", member_of="room")
+ROOM = Principal(workspace="acme", session="room")
+ALICE_IN_ROOM = Principal(workspace="acme", peer="alice", session="room")
+
+
+@pytest.mark.parametrize(
+    ("asked", "let_in"),
+    [
+        ({}, {"admin", "workspace"}),
+        ({"peer": "alice"}, {"admin", "workspace", "alice", "in room"}),
+        ({"peer": "bob"}, {"admin", "workspace"}),
+        ({"session": "room"}, {"admin", "workspace", "room", "both"}),
+        ({"session": "hall"}, {"admin", "workspace"}),
+        ({"session": "room", "member": True}, {"admin", "workspace", "room", "both", "in room"}),
+        ({"session": "hall", "member": True}, {"admin", "workspace"}),
+        ({"member": True}, {"admin", "workspace"}),
+    ],
+)
+def test_the_narrowest_name_counts(asked: dict[str, Any], let_in: set[str]) -> None:
+    callers = {"admin": ADMIN, "workspace": WORKSPACE, "alice": ALICE, "in room": IN_ROOM, "room": ROOM, "both": ALICE_IN_ROOM}
+    found = set()
+    for name, who in callers.items():
+        try:
+            access.require(who, "acme", **asked)
+        except Unauthorised:
+            continue
+        found.add(name)
+    assert found == let_in

@@ -1,0 +1,294 @@
+"""Keys: minting, listing, revoking, and noting their use."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from api.auth_world import ALL, OTHER_SECRET, asking, signed
+from memservice.domain.errors import ConfigurationError, Disabled, InvalidInput, NotFound, Unauthorised, Unavailable
+from memservice.domain.filters.ast import TRUE
+from memservice.domain.records import ApiKey
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.services import keys
+from memservice.services.key_usage import KeyUsage
+from memservice.services.keys import Wanted
+from memservice.services.paging import Paging
+from memservice.services.principal import Principal
+from memservice.settings import load_settings
+
+START = datetime(2026, 5, 1, 12, 0, 0, 654_321, tzinfo=UTC)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_(self, **span: float) -> None:
+        self.now += timedelta(**span)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def rt(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Runtime]:
+    settings = asking("memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'keys.db'}")
+    opened = Runtime(settings, load_plugins(settings), clock)
+    opened.storage.migrate()
+    yield opened
+    opened.close()
+
+
+def recognise(rt: Runtime, token: str) -> ApiKey | None:
+    """As a request that shows the token does it."""
+    claims = keys.signer_of(rt.settings).read(token, rt.clock())
+    with rt.storage.read() as view:
+        return keys.recognise(view, claims, token)
+
+
+def test_a_key_is_stored_without_its_token(rt: Runtime) -> None:
+    minted = keys.mint(rt, ALL, Wanted(workspace="acme", peer="alice"), START + timedelta(days=1), "for the kitchen")
+    assert len(minted.key.uid) == 21
+    assert not minted.key.uid.startswith("-")
+    assert minted.key.expires_at == (START + timedelta(days=1)).replace(microsecond=0)
+    assert (minted.key.label, minted.key.workspace, minted.key.peer, minted.key.admin) == ("for the kitchen", "acme", "alice", False)
+    assert recognise(rt, minted.token) == minted.key
+    with rt.storage.read() as view:
+        stored = repr(view.rows.page(ApiKey))
+    assert all(part not in stored for part in minted.token.split("."))
+
+
+def test_it_works_until_it_ends(rt: Runtime, clock: Clock) -> None:
+    minted = keys.mint(rt, ALL, Wanted(workspace="acme"), START + timedelta(minutes=10))
+    clock.pass_(minutes=9, seconds=59)
+    assert recognise(rt, minted.token) == minted.key
+    clock.pass_(seconds=1)
+    with pytest.raises(Unauthorised, match="JWT expired"):
+        recognise(rt, minted.token)
+
+
+def test_a_key_without_names_is_an_admin_key_and_says_so(rt: Runtime, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "memservice.keys"):
+        minted = keys.mint(rt, ALL, Wanted())
+    assert (minted.key.admin, minted.key.label) == (True, "admin")
+    assert [(record.levelname, minted.key.uid in record.getMessage()) for record in caplog.records] == [("WARNING", True)]
+    assert minted.token not in caplog.text
+    assert keys.signer_of(rt.settings).read(minted.token, START).admin
+    assert keys.mint(rt, ALL, Wanted(), label="root").key.label == "root"
+    narrow = keys.mint(rt, ALL, Wanted(workspace="acme", session="room"))
+    claims = keys.signer_of(rt.settings).read(narrow.token, START)
+    assert (claims.admin, claims.workspace, claims.peer, claims.session, claims.id) == (False, "acme", None, "room", narrow.key.uid)
+    assert narrow.key.label is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expires_at", "label", "field"),
+    [
+        (Wanted(peer="alice"), None, None, "workspace_id"),
+        (Wanted(session="room"), None, None, "workspace_id"),
+        (Wanted(workspace=""), None, None, "workspace_id"),
+        (Wanted(workspace="acme", peer=""), None, None, "peer_id"),
+        (Wanted(workspace="no name"), None, None, "workspace_id"),
+        (Wanted(workspace="acme", session="x" * 513), None, None, "session_id"),
+        (Wanted(workspace="acme"), START, None, "expires_at"),
+        (Wanted(workspace="acme"), START.replace(microsecond=999_999), None, "expires_at"),
+        (Wanted(workspace="acme"), None, "x" * 201, "label"),
+        (Wanted(workspace="acme"), None, "a\0b", "label"),
+    ],
+)
+def test_what_cannot_be_minted(rt: Runtime, wanted: Wanted, expires_at: datetime | None, label: str | None, field: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        keys.mint(rt, ALL, wanted, expires_at, label)
+    assert [problem.loc for problem in refused.value.problems] == [("query", field)]
+    assert keys.page(rt, ALL, Paging()).total == 0
+
+
+def test_only_administrators(rt: Runtime) -> None:
+    key = keys.mint(rt, ALL, Wanted(workspace="acme")).key
+    for who in (Principal(), Principal(workspace="acme"), Principal(workspace="acme", peer="alice")):
+        with pytest.raises(Unauthorised):
+            keys.mint(rt, who, Wanted(workspace="acme"))
+        with pytest.raises(Unauthorised):
+            keys.page(rt, who, Paging())
+        with pytest.raises(Unauthorised):
+            keys.revoke(rt, who, key.uid)
+    assert keys.page(rt, ALL, Paging()).items == [key]
+
+
+def test_revoked_is_revoked(rt: Runtime, clock: Clock) -> None:
+    first, second = (keys.mint(rt, ALL, Wanted(workspace="acme")) for _ in range(2))
+    keys.revoke(rt, ALL, first.key.uid)
+    clock.pass_(hours=1)
+    keys.revoke(rt, ALL, first.key.uid)
+    with pytest.raises(Unauthorised, match="JWT revoked"):
+        recognise(rt, first.token)
+    assert recognise(rt, second.token) == second.key
+    assert [key.revoked_at for key in keys.page(rt, ALL, Paging()).items] == [START, None]
+    with pytest.raises(NotFound, match="Key nope not found"):
+        keys.revoke(rt, ALL, "nope")
+
+
+def test_keys_of_other_servers(rt: Runtime) -> None:
+    token = signed({"t": "", "w": "acme", "s": "room"})
+    assert recognise(rt, token) is None
+    key = keys.revoke_token(rt, ALL, token)
+    assert (key.workspace, key.session, key.admin, key.revoked_at) == ("acme", "room", False, START)
+    assert len(key.uid) == 64
+    with pytest.raises(Unauthorised, match="JWT revoked"):
+        recognise(rt, token)
+    assert keys.revoke_token(rt, ALL, token) == key
+    assert keys.page(rt, ALL, Paging()).items == [key]
+    assert recognise(rt, signed({"t": "", "w": "acme", "s": "hall"})) is None
+
+
+def test_revoking_by_the_token_itself(rt: Runtime) -> None:
+    minted = keys.mint(rt, ALL, Wanted(workspace="acme"))
+    assert keys.revoke_token(rt, ALL, minted.token).uid == minted.key.uid
+    with pytest.raises(Unauthorised, match="JWT revoked"):
+        recognise(rt, minted.token)
+    for refused in (signed({"ad": True}, OTHER_SECRET), "garbage", signed({"ad": True, "jti": "unheard-of"})):
+        with pytest.raises(Unauthorised):
+            keys.revoke_token(rt, ALL, refused)
+    assert keys.page(rt, ALL, Paging()).total == 1
+
+
+def test_a_key_that_the_store_has_never_had_is_refused(rt: Runtime) -> None:
+    """Of another store, or minted after the backup that this one was restored from."""
+    minted = keys.mint(rt, ALL, Wanted())
+    rt.storage.write(lambda view: view.rows.delete(ApiKey, TRUE))
+    with pytest.raises(Unauthorised, match="JWT unknown"):
+        recognise(rt, minted.token)
+
+
+def test_pages(rt: Runtime, clock: Clock) -> None:
+    made = []
+    for number in range(5):
+        made.append(keys.mint(rt, ALL, Wanted(workspace=f"w{number}")).key)
+        clock.pass_(seconds=number % 2)
+    assert keys.page(rt, ALL, Paging(1, 3)).items == made[:3]
+    last = keys.page(rt, ALL, Paging(2, 3))
+    assert (last.items, last.total, last.pages) == (made[3:], 5, 2)
+    assert keys.page(rt, ALL, Paging(1, 50, reverse=True)).items == made[::-1]
+
+
+def test_without_authentication_there_are_no_keys(tmp_path: Path) -> None:
+    settings = load_settings(environ={"DB_CONNECTION_URI": "memory://"}, cwd=tmp_path)
+    opened = Runtime(settings, load_plugins(settings))
+    with pytest.raises(Disabled, match="Feature is disabled"):
+        keys.require_enabled(opened)
+    with pytest.raises(ConfigurationError, match="token_urlsafe"):
+        keys.mint(opened, ALL, Wanted())
+    opened.close()
+
+
+# When a key was used
+
+
+def eventually(rt: Runtime, uid: str, at: datetime | None) -> None:
+    deadline = time.monotonic() + 10
+    while True:
+        with rt.storage.read() as view:
+            found = view.keys.by_uid(uid)
+        assert found is not None
+        if found.last_used_at == at:
+            return
+        assert time.monotonic() < deadline, f"last used {found.last_used_at}, not {at}"
+        time.sleep(0.01)
+
+
+def test_use_is_noted_at_most_once_a_minute(rt: Runtime, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = KeyUsage()
+    minted = keys.mint(rt, ALL, Wanted(workspace="acme"))
+    writes = 0
+    original = rt.storage.write
+
+    def counting(change: Callable[..., object]) -> object:
+        nonlocal writes
+        writes += 1
+        return original(change)
+
+    monkeypatch.setattr(rt.storage, "write", counting)
+
+    def use() -> None:
+        key = recognise(rt, minted.token)
+        assert key is not None
+        usage.note(rt, key, clock.now)
+
+    use()
+    eventually(rt, minted.key.uid, START)
+    for _ in range(20):
+        clock.pass_(seconds=2.9)
+        use()
+    assert writes == 1
+    clock.pass_(seconds=2.1)
+    use()
+    eventually(rt, minted.key.uid, START + timedelta(seconds=60.1))
+    assert writes == 2
+    usage.close()
+
+
+def test_a_storm_is_one_note(rt: Runtime, clock: Clock) -> None:
+    """Many threads, and two processes' worth of notes: the row ends with the first, nobody waits."""
+    usages = [KeyUsage(), KeyUsage()]
+    minted = [keys.mint(rt, ALL, Wanted(workspace="acme")) for _ in range(3)]
+    threads = [
+        threading.Thread(target=lambda usage=usage: [usage.note(rt, each.key, START) for each in minted * 20])
+        for usage in usages
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    for usage in usages:
+        usage.close()
+    for each in minted:
+        eventually(rt, each.key.uid, START)
+
+
+def test_closing_writes_what_is_pending(rt: Runtime) -> None:
+    for _ in range(10):
+        usage = KeyUsage()
+        minted = keys.mint(rt, ALL, Wanted(workspace="acme"))
+        usage.note(rt, minted.key, START)
+        usage.close()
+        with rt.storage.read() as view:
+            found = view.keys.by_uid(minted.key.uid)
+        assert found is not None
+        assert found.last_used_at == START
+        usage.note(rt, minted.key, START)  # afterwards nothing happens
+
+
+@pytest.mark.parametrize("error", [Unavailable("the store is away"), ValueError("a mistake")])
+def test_a_note_that_fails_is_told_and_harms_nobody(
+    rt: Runtime, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    usage = KeyUsage()
+    minted = keys.mint(rt, ALL, Wanted(workspace="acme"))
+
+    def failing(change: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rt.storage, "write", failing)
+        usage.note(rt, minted.key, START)
+        deadline = time.monotonic() + 10
+        while "could not note when 1 keys were last used" not in caplog.text:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    usage.note(rt, minted.key, START + timedelta(seconds=1))
+    eventually(rt, minted.key.uid, START + timedelta(seconds=1))
+    usage.close()
