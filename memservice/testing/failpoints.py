@@ -1,0 +1,186 @@
+"""Fail-points: a storage around another one, at whose commits a test ends, stops or refuses.
+
+For authors of storages, runners and plugins who want to see that nothing is lost and nothing is done twice, whenever a process ends. It
+is a plugin like any other. A process that a test starts finds it through `announce`:
+
+```python
+from memservice.testing import failpoints
+
+site = failpoints.announce(tmp_path / "site", failpoints="memservice.testing.failpoints")
+environment = {
+    "PYTHONPATH": str(site),
+    "DB_CONNECTION_URI": "failpoint+" + uri,              # any storage that an installed plugin offers
+    "MEMSERVICE_TEST_FAILPOINTS": "kill:before:3@worker",
+    "MEMSERVICE_TEST_FAILPOINTS_LOG": str(tmp_path / "reached"),
+}
+```
+
+`MEMSERVICE_TEST_FAILPOINTS` lists points, separated by blanks, each `action:place:number`, with `@word` at the end for processes only that
+have the word in their command line. `number` counts the writes of one process from 1. Places:
+
+* `begin`: before the transaction begins,
+* `before`: when all of it is written, just before the commit,
+* `after`: just after the commit, before anybody hears of it.
+
+Actions: `kill` (SIGKILL to this process), `stop` (SIGSTOP; somebody has to send SIGCONT), and `refuse` (the write raises `Unavailable`, as
+if the disk were full; not `after`). With `MEMSERVICE_TEST_FAILPOINTS_LOG` a point that is reached is first written to that file, one line
+each, and a point that the file lists already is passed: a process that is started again by a supervisor then gets further.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from memservice.domain.errors import ConfigurationError, Unavailable
+from memservice.hookspecs import hookimpl
+from memservice.spi.capabilities import Capability
+from memservice.spi.providers import Context, Settings, StorageProvider
+from memservice.spi.storage import Storage, View
+
+T = TypeVar("T")
+
+POINTS, LOG = "MEMSERVICE_TEST_FAILPOINTS", "MEMSERVICE_TEST_FAILPOINTS_LOG"
+KILL, STOP, REFUSE = "kill", "stop", "refuse"
+BEGIN, BEFORE, AFTER = "begin", "before", "after"
+PLACES = (BEGIN, BEFORE, AFTER)
+
+
+@dataclass(frozen=True, slots=True)
+class Failpoint:
+    """One point. Written as `kill:before:3`, or `kill:before:3@word`."""
+
+    action: str
+    place: str
+    number: int
+    word: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.action}:{self.place}:{self.number}" + (f"@{self.word}" if self.word else "")
+
+    @classmethod
+    def read(cls, text: str) -> Failpoint:
+        """Raises `ConfigurationError` for what is no point."""
+        what, _, word = text.partition("@")
+        action, _, rest = what.partition(":")
+        place, _, number = rest.partition(":")
+        known = action in (KILL, STOP, REFUSE) and place in PLACES and number.isdecimal() and int(number) > 0
+        if not known or (action == REFUSE and place == AFTER):
+            raise ConfigurationError(f"{text!r} is no fail-point: write kill, stop or refuse, then :begin, :before or :after, then :number")
+        return cls(action, place, int(number), word)
+
+
+def chosen(environ: Mapping[str, str], command: Sequence[str]) -> list[Failpoint]:
+    """The points that the environment sets for a process with this command line."""
+    points = [Failpoint.read(text) for text in environ.get(POINTS, "").split()]
+    return [point for point in points if point.word in " ".join(command)]
+
+
+class FailpointStorage:
+    """`memservice.spi.storage.Storage`: `inner`, with these points in its writes."""
+
+    def __init__(self, inner: Storage, points: Sequence[Failpoint], log: Path | None = None) -> None:
+        self.name = inner.name
+        self.capabilities = inner.capabilities
+        self.text = inner.text
+        self.vectors = inner.vectors
+        self._inner = inner
+        self._points = {(point.place, point.number): point for point in points}
+        self._log = log
+        self._lock = threading.Lock()
+        self._writes = 0
+
+    @property
+    def writes(self) -> int:
+        """How many writes were begun."""
+        return self._writes
+
+    def write(self, fn: Callable[[View], T]) -> T:
+        with self._lock:
+            self._writes += 1
+            number = self._writes
+
+        def then(view: View) -> T:
+            result = fn(view)
+            self._reached(BEFORE, number)
+            return result
+
+        self._reached(BEGIN, number)
+        result = self._inner.write(then)
+        self._reached(AFTER, number)
+        return result
+
+    def read(self) -> AbstractContextManager[View]:
+        return self._inner.read()
+
+    def wait_for_work(self, timeout: float) -> bool:
+        return self._inner.wait_for_work(timeout)
+
+    def check(self) -> None:
+        self._inner.check()
+
+    def schema_version(self) -> str | None:
+        return self._inner.schema_version()
+
+    def migrate(self) -> None:
+        self._inner.migrate()
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def __getattr__(self, name: str) -> Any:
+        """What a storage offers beyond the seam."""
+        return getattr(self._inner, name)
+
+    def _reached(self, place: str, number: int) -> None:
+        point = self._points.get((place, number))
+        if point is None or not self._first_time(point):
+            return
+        if point.action == REFUSE:
+            raise Unavailable(f"fail-point {point}: nothing can be written now")
+        os.kill(os.getpid(), signal.SIGKILL if point.action == KILL else signal.SIGSTOP)
+
+    def _first_time(self, point: Failpoint) -> bool:
+        if self._log is None:
+            return True
+        with self._lock:
+            if self._log.exists() and str(point) in self._log.read_text(encoding="utf-8").splitlines():
+                return False
+            with self._log.open("a", encoding="utf-8") as log:
+                log.write(f"{point}\n")
+                log.flush()
+                os.fsync(log.fileno())
+        return True
+
+
+def announce(folder: Path, **plugins: str) -> Path:
+    """Make plugins known to processes that have `folder` on their `PYTHONPATH`: each is a name and a module to import. Returns `folder`."""
+    described = folder / "memservice_under_test-0.dist-info"
+    described.mkdir(parents=True, exist_ok=True)
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: memservice-under-test\nVersion: 0\n", encoding="utf-8")
+    lines = [f"{name} = {module}" for name, module in plugins.items()]
+    (described / "entry_points.txt").write_text("\n".join(["[memservice]", *lines, ""]), encoding="utf-8")
+    return folder
+
+
+def _open(settings: Settings, context: Context) -> Storage:
+    from memservice.plugins import load_plugins
+
+    uri = str(settings["uri"]).partition("+")[2]
+    plugins = load_plugins()
+    inner: Storage = plugins.open_provider(plugins.storage(uri), {**settings, "uri": uri}, context)
+    log = os.environ.get(LOG)
+    return FailpointStorage(inner, chosen(os.environ, sys.argv), Path(log) if log else None)
+
+
+@hookimpl
+def memservice_storages() -> Iterable[StorageProvider]:
+    """`DB_CONNECTION_URI=failpoint+…`: the storage of the URI that follows."""
+    yield StorageProvider(name="failpoint", open=_open, capabilities=frozenset({Capability.SHARED}))

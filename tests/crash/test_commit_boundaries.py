@@ -1,0 +1,51 @@
+"""A process is ended with SIGKILL just before, and just after, each of its commits in turn."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crash import boundaries
+
+pytestmark = pytest.mark.crash
+
+
+def ends(folder: Path, what: str) -> Any:
+    """What `boundaries` found; it runs apart, because it forks."""
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    done = subprocess.run(
+        [sys.executable, boundaries.__file__, str(folder), what],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4_000:]
+    return json.loads(done.stdout)
+
+
+def test_an_end_at_any_commit_of_the_worker_leaves_what_a_run_without_ends_leaves(tmp_path: Path) -> None:
+    found = ends(tmp_path, "working")
+    whole = found["whole"]
+    # Two speakers, the first of them and `bob` observing: nothing here is empty, or the comparison would tell nothing.
+    assert len(whole["conclusions"]) == 4 * len(boundaries.FACTS)
+    assert {times for *_, times, _ in whole["conclusions"]} == {1}
+    assert [kind for kind, *_ in whole["summaries"]] == ["short"]
+    assert (whole["unfinished"], whole["leases"]) == (0, 0)
+    # The claim, the work and the release of two units of statements and one of summaries, at least, each before and after.
+    assert len(found["reached"]) >= 2 * 9
+    assert found["differing"] == {}
+
+
+def test_an_end_at_any_commit_of_a_request_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    found = ends(tmp_path, "writing")
+    assert found["reached"] == ["kill:before:1", "kill:before:2", "kill:after:1", "kill:after:2"]
+    assert found["differing"] == {}
+    assert [seq for _, seq, _, _ in found["whole"]["messages"]] == list(range(1, 2 * len(boundaries.FACTS) + 1))
