@@ -339,16 +339,16 @@ def test_a_scope_is_refused(api: Api, where: str, name: str) -> None:
 @pytest.mark.parametrize("where", REFUSED_IF_THERE)
 def test_a_scope_is_refused_and_what_is_none_is_missing(api: Api, where: str) -> None:
     populated(api)
-    *request, otherwise = REFUSED_IF_THERE[where]
-    api.refused(ask(api, *request, "scope.x"))
-    assert ask(api, *request, "scope.nobody").status_code == otherwise
+    method, path, body, otherwise = REFUSED_IF_THERE[where]
+    api.refused(ask(api, method, path, body, "scope.x"))
+    assert ask(api, method, path, body, "scope.nobody").status_code == otherwise
 
 
 @pytest.mark.parametrize("where", ALLOWED)
 def test_a_scope_is_allowed(api: Api, where: str) -> None:
     populated(api)
-    *request, status = ALLOWED[where]
-    assert ask(api, *request, "scope.x").status_code == status
+    method, path, body, status = ALLOWED[where]
+    assert ask(api, method, path, body, "scope.x").status_code == status
 
 
 def test_what_is_refused_changes_nothing(api: Api) -> None:

@@ -12,10 +12,12 @@ from memservice.domain.filters import where
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import DELETED, LIVE, SUPERSEDED, Conclusion
 from memservice.pipeline import scope_backfill, scope_removal
+from memservice.pipeline.handler import Prepared
 from memservice.pipeline.runner import HANDLERS
 from memservice.services import conclusions, outbox, scopes
 from memservice.services.conclusions import ConclusionDraft, ensure_collection
 from memservice.services.indexing import index_conclusions
+from memservice.spi.storage import View
 from pipeline.fakes import Lengths, Outside
 from pipeline.place import WHO, WORKSPACE, Place
 
@@ -32,9 +34,9 @@ def dreamless(monkeypatch: pytest.MonkeyPatch) -> None:
             return 1
 
         def prepare(self, rt: object, tasks: object) -> Any:
-            return scope_backfill.Prepared(lambda view: {})
+            return Prepared(lambda view: {})
 
-    monkeypatch.setitem(HANDLERS, outbox.DREAM, Sleepless())  # type: ignore[arg-type]
+    monkeypatch.setitem(HANDLERS, outbox.DREAM, Sleepless())
 
 
 def take_in(place: Place, session: str = "s") -> None:
@@ -55,7 +57,7 @@ def states(place: Place, observer: str = SCOPE, **values: Any) -> dict[str, str]
 def derived(place: Place, content: str, *sources: str, **values: Any) -> Conclusion:
     """Store what the scope concluded of alice, from conclusions with these contents."""
 
-    def store(view: Any) -> Conclusion:
+    def store(view: View) -> Conclusion:
         found = view.rows.page(Conclusion, where(observer=SCOPE, observed="alice"))
         rests_on = [row.uid for row in found if row.content in sources]
         assert len(rests_on) == len(sources)
@@ -83,8 +85,7 @@ def derived(place: Place, content: str, *sources: str, **values: Any) -> Conclus
         view.tasks.add(index_conclusions(place.rt, view, collection.workspace_key, [stored]))
         return stored
 
-    stored: Conclusion = place.rt.storage.write(store)
-    return stored
+    return place.rt.storage.write(store)
 
 
 def known(place: Place) -> None:
