@@ -1,0 +1,70 @@
+"""The operator's pages: every setting is on its page, every command works while the service runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+
+from docs.blocks import blocks
+from docs.settings_page import page
+from e2e.server import MEMSERVICE, environment, serving
+from memservice.settings import Settings
+from memservice.settings.declare import tree
+
+SWITCHES = {"MEMSERVICE_CONFIG", "MEMSERVICE_TEST_CACHE"}
+"""Variables that say where to look, before any setting is read."""
+
+
+def test_every_setting_is_documented_as_it_is(root: Path) -> None:
+    there = (root / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert there == page(), "make it anew: PYTHONPATH=tests python -m docs.settings_page > docs/settings.md"
+
+
+def test_no_setting_is_left_out() -> None:
+    text = page()
+    names = set(re.findall(r"^\| `([A-Z_]+)`", text, re.M))
+    groups = set(re.findall(r"^- `([A-Z_]+)`$", text, re.M))
+    for leaf in tree(Settings).leaves:
+        group, _, rest = leaf.name.partition("MODEL_CONFIG__")
+        assert leaf.name in names or (group + "MODEL_CONFIG" in groups and rest.removeprefix("FALLBACK__") in names), leaf.name
+
+
+def test_settings_in_prose_exist_with_the_value_that_is_told(root: Path) -> None:
+    known = tree(Settings).by_variable
+    for name in ("README.md", "docs/operations.md", "docs/plugins.md", "docs/storage.md"):
+        for variable in re.findall(r"`([A-Z]+_[A-Z_]+)(?:=[^`]*)?`", (root / name).read_text(encoding="utf-8")):
+            if variable not in SWITCHES:
+                assert variable in known, f"{name}: {variable}"
+    text = (root / "docs" / "operations.md").read_text(encoding="utf-8")
+    told = re.findall(r"`([A-Z_]+)` \((\d+)\)", text)
+    assert len(told) >= 4
+    for variable, value in told:
+        assert float(known[variable].default) == float(value), variable
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(300)
+def test_the_commands_work_while_the_service_runs(root: Path, tmp_path: Path) -> None:
+    script = "set -eu\n" + "\n".join(block.text for block in blocks(root / "docs" / "operations.md", "sh"))
+    with serving(tmp_path) as server, httpx.Client(base_url=server.url) as http:
+        said = {"messages": [{"peer_id": "a", "content": "I keep bees."}]}
+        assert http.post("/v3/workspaces/w/sessions/s/messages", json=said).status_code == 201
+        path = os.pathsep.join([str(MEMSERVICE.parent), os.environ["PATH"]])
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=tmp_path, env=environment(PATH=path), capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "the agent on my laptop" in done.stdout
+        copy = sqlite3.connect(tmp_path / "backup.db")
+        assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert copy.execute("SELECT content FROM messages").fetchall() == [("I keep bees.",)]
+        copy.close()
+    log = [line for line in server.log.splitlines() if "path=/v3/workspaces/w/sessions/s/messages" in line]
+    assert len(log) == 1
+    assert "I keep bees" not in server.log
