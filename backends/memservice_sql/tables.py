@@ -108,7 +108,9 @@ members = _table(
     _bool("observe_me", null=True),
     _bool("observe_others", null=True),
     _time("joined_at"),
+    _int("joined_seq"),
     _time("left_at", null=True),
+    _int("left_seq", null=True),
 )
 messages = _table(
     "messages",
@@ -124,6 +126,15 @@ messages = _table(
     _json("internal"),
     _int("tokens"),
     _int("tokens_through"),
+    _time("created_at"),
+)
+idempotency_keys = _table(
+    "idempotency_keys",
+    _workspace(),
+    _ref("session_key", "sessions"),
+    _text("digest"),
+    _text("request"),
+    _json("message_keys"),
     _time("created_at"),
 )
 summaries = _table(
@@ -351,6 +362,8 @@ _index(members, "peer_key", "session_key")
 _index(messages, "workspace_key", "key")
 _index(messages, "session_key", "tokens_through", "seq")
 _index(messages, "author_key", "key")
+_index(idempotency_keys, "workspace_key")
+_index(idempotency_keys, "created_at")
 _index(summaries, "workspace_key")
 _index(collections, "workspace_key")
 _index(collections, "observed_key")

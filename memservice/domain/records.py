@@ -112,7 +112,11 @@ class Member:
     observe_me: bool | None = None
     observe_others: bool | None = None
     joined_at: datetime
+    joined_seq: int = 0
+    """The session's newest message when it joined (0: there was none): it was there for those that came after."""
     left_at: datetime | None = None
+    left_seq: int | None = None
+    """The session's newest message when it left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +139,21 @@ class Message:
     """Sum of `tokens` over seq 1..seq."""
     created_at: datetime
     """As given by the caller, for display and time filters; it orders nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdempotencyKey:
+    """A request that stored messages under a key of the caller's choice, so that its repetition stores nothing."""
+
+    key: int = 0
+    workspace_key: int
+    session_key: int
+    digest: str
+    """Of the caller's key."""
+    request: str
+    """Digest of what was asked for: another request under the same key is a mistake."""
+    message_keys: list[int]
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,13 +15,22 @@ from memservice.domain import records as r
 from memservice.domain.filters import Node, where
 from memservice.pipeline.handler import Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
-from memservice.services import idempotency, indexing
+from memservice.services import indexing
 from memservice.spi.schema import BY_RECORD
 from memservice.spi.storage import View
 
 ROWS_AT_ONCE = 1_000
 
-OF_SESSION: tuple[type[Any], ...] = (r.Task, r.Fact, r.ScopeSession, r.Summary, r.Metamessage, r.Conclusion, r.Message, r.Member)
+OF_SESSION: tuple[type[Any], ...] = (
+    r.Task,
+    r.IdempotencyKey,
+    r.ScopeSession,
+    r.Summary,
+    r.Metamessage,
+    r.Conclusion,
+    r.Message,
+    r.Member,
+)
 """What a session takes with it, in this order."""
 
 OF_WORKSPACE: tuple[type[Any], ...] = (
@@ -34,6 +43,7 @@ OF_WORKSPACE: tuple[type[Any], ...] = (
     r.Conclusion,
     r.Message,
     r.Summary,
+    r.IdempotencyKey,
     r.ScopeSession,
     r.Member,
     r.Session,
@@ -130,11 +140,6 @@ def _left(view: View, doomed: Doomed, limit: int) -> Iterator[tuple[type[Any], l
     """What is left of it, in the order in which it has to go: at most `limit` rows, record by record, each read when it is asked for."""
     for record in OF_SESSION if isinstance(doomed, r.Session) else OF_WORKSPACE:
         rows = view.rows.page(record, _of(doomed, record), limit=limit)
-        if record is r.Session:
-            for facts in _remembered(view, rows, limit):
-                limit -= len(facts)
-                yield r.Fact, facts
-            rows = rows[: max(0, limit)]
         if rows:
             limit -= len(rows)
             yield record, rows
@@ -145,22 +150,9 @@ def _left(view: View, doomed: Doomed, limit: int) -> Iterator[tuple[type[Any], l
 def _of(doomed: Doomed, record: type[Any]) -> Node:
     if isinstance(doomed, r.Workspace):
         return where(workspace_key=doomed.key)
-    if record is r.Fact:
-        return idempotency.remembered(doomed.key)
     if record is r.Task:
         return where(workspace_key=doomed.workspace_key, session_key=doomed.key)
     return where(session_key=doomed.key)
-
-
-def _remembered(view: View, sessions: Sequence[r.Session], limit: int) -> Iterator[list[r.Fact]]:
-    """Facts that are named after sessions, at most `limit`."""
-    for session in sessions:
-        facts = view.rows.page(r.Fact, idempotency.remembered(session.key), limit=limit)
-        if facts:
-            limit -= len(facts)
-            yield facts
-        if limit <= 0:
-            return
 
 
 def _erase(rt: Runtime, view: View, doomed: Doomed, record: type[Any], rows: Sequence[Any]) -> None:

@@ -1,16 +1,18 @@
-"""What is over is erased after a while: done tasks, failed tasks, conclusions that users deleted."""
+"""What is over is erased after a while: tasks, conclusions that users deleted, records of deliveries and of usage, idempotency keys."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
 from datetime import datetime, timedelta
+from typing import Any
 
 from memservice.domain.filters import all_of, where
 from memservice.domain.filters.ast import Compare
-from memservice.domain.records import DELETED, DONE, FAILED, Conclusion
+from memservice.domain.records import DELETED, DONE, FAILED, Conclusion, Delivery, IdempotencyKey, Usage
 from memservice.pipeline import owner
 from memservice.runtime import Runtime
+from memservice.spi.nouns.base import CREATED
 from memservice.spi.storage import View
 
 log = logging.getLogger("memservice.maintenance")
@@ -46,12 +48,24 @@ def _erase(rt: Runtime, erased: Counter[str]) -> None:
     before = now - timedelta(minutes=retention.deleted_conclusions_minutes)
     while purged := rt.storage.write(lambda view: _purge_deleted(view, before)):
         erased["deleted conclusions"] += purged
+    for name, record, age in (
+        ("deliveries", Delivery, timedelta(days=retention.deliveries_days)),
+        ("records of usage", Usage, timedelta(days=retention.usage_days)),
+        ("idempotency keys", IdempotencyKey, timedelta(hours=retention.idempotency_hours)),
+    ):
+        while purged := rt.storage.write(lambda view, record=record, age=age: _purge_older(view, record, now - age)):  # type: ignore[misc]
+            erased[name] += purged
 
 
 def _purge_deleted(view: View, before: datetime) -> int:
     condition = all_of(where(state=DELETED), Compare("deleted_at", "lt", before))
     keys = tuple(row.key for row in view.rows.page(Conclusion, condition, limit=ROWS_AT_ONCE))
     return view.rows.delete(Conclusion, where(key=keys)) if keys else 0
+
+
+def _purge_older(view: View, record: type[Any], before: datetime) -> int:
+    old = view.rows.page(record, Compare("created_at", "lt", before), CREATED, ROWS_AT_ONCE)
+    return view.rows.delete(record, where(key=tuple(row.key for row in old))) if old else 0
 
 
 def free_abandoned(rt: Runtime) -> int:

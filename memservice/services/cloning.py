@@ -14,6 +14,9 @@ from memservice.services import access, indexing
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
 
+INDEXED_AT_ONCE = 2_000
+"""The newest messages of a clone are indexed in the write that stores it, others soon after: indexing takes most of the time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Original:
@@ -53,7 +56,7 @@ def original_of(view: View, session: Session, upto: str | None = None) -> Origin
 def copy(rt: Runtime, original: Original) -> Session:
     """Store the copy, in one transaction."""
     # Everything that takes long is done before the transaction.
-    terms = [analyse(message.content) for message in original.messages]
+    terms = [analyse(message.content) for message in original.messages[-INDEXED_AT_ONCE:]]
     through = original.messages[-1].tokens_through if original.messages else 0
     uid, now = new_uid(), rt.clock()
     session = replace(
@@ -69,7 +72,7 @@ def copy(rt: Runtime, original: Original) -> Session:
 
     def store(view: View) -> Session:
         stored = view.sessions.save(session)
-        view.members.put([replace(member, key=0, session_key=stored.key, session=stored.slug) for member in original.members])
+        view.members.put([_member_of(stored, member) for member in original.members])
         if original.messages:
             copies = [
                 replace(message, key=0, uid=new_uid(), session_key=stored.key, session=stored.slug, created_at=now)
@@ -78,7 +81,22 @@ def copy(rt: Runtime, original: Original) -> Session:
             messages = view.messages.append(copies)
             authors = view.peers.by_keys(sorted({message.author_key for message in messages}))
             like = {new.key: old.key for new, old in zip(messages, original.messages, strict=True)}
-            view.tasks.add(indexing.index_messages(rt, view, stored.workspace_key, messages, terms, authors, like))
+            newest, older = messages[-INDEXED_AT_ONCE:], messages[:-INDEXED_AT_ONCE]
+            tasks = indexing.index_messages(rt, view, stored.workspace_key, newest, terms, authors, like)
+            view.tasks.add([*indexing.index_messages_later(rt, stored.workspace_key, older, like), *tasks])
         return stored
 
     return rt.storage.write(store)
+
+
+def _member_of(copied: Session, member: Member) -> Member:
+    """As in the original, whose later messages the copy may not have."""
+    last = copied.message_count
+    return replace(
+        member,
+        key=0,
+        session_key=copied.key,
+        session=copied.slug,
+        joined_seq=min(member.joined_seq, last),
+        left_seq=None if member.left_seq is None else min(member.left_seq, last),
+    )

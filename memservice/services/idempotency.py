@@ -1,40 +1,61 @@
 """`Idempotency-Key`: a retried message create answers what the first one stored.
 
-The keys of the messages are remembered as a fact of the store, by session and digest of the idempotency key.
+What a key stored is remembered for at least `RETENTION_IDEMPOTENCY_HOURS`, with its session.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from memservice.domain.filters.ast import All, Compare, Node
-from memservice.domain.records import Message, Session
+from memservice.domain.errors import InvalidInput
+from memservice.domain.filters import where
+from memservice.domain.records import IdempotencyKey, Message, Session
 from memservice.runtime import Runtime
 from memservice.spi.storage import View
 
 
-def remembered(session: int) -> Node:
-    """The condition on facts that are remembered of a session (its key): a range of names."""
-    return All((Compare("name", "gte", f"idempotency:{session}:"), Compare("name", "lt", f"idempotency:{session};")))
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for, and under which key of the caller's choice; both as digests."""
+
+    digest: str
+    asked: str
 
 
-def _name(session: Session, key: str) -> str:
-    return f"idempotency:{session.key}:{hashlib.sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()}"
+def request(key: str, asked: Sequence[Mapping[str, Any]]) -> Request:
+    return Request(_digest(key), _digest(json.dumps(asked, sort_keys=True, default=str)))
 
 
-def replayed(view: View, session: Session, key: str | None) -> list[Message] | None:
-    """What was stored under this key before, in order; None if it is new. To be asked while the session's row is held."""
-    if key is None:
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def replayed(view: View, session: Session, request: Request | None) -> list[Message] | None:
+    """What was stored under this key before, in order; None if it is new. To be asked while the session's row is held.
+
+    InvalidInput if it was another request: to answer as if that had been this one would lose messages.
+    """
+    found = None if request is None else view.rows.get(IdempotencyKey, where(session_key=session.key, digest=request.digest))
+    if request is None or found is None:
         return None
-    value = view.facts.get(_name(session, key))
-    if value is None:
-        return None
-    keys = [int(part) for part in value.split(",") if part]
-    found = view.messages.by_keys(keys)
-    return [found[number] for number in keys if number in found]
+    if found.request != request.asked:
+        raise InvalidInput.at("header", "Idempotency-Key", message="This key was used for other messages; each request needs its own")
+    stored = view.messages.by_keys(found.message_keys)
+    return [stored[number] for number in found.message_keys if number in stored]
 
 
-def remember(rt: Runtime, view: View, session: Session, key: str | None, messages: Sequence[Message]) -> None:
-    if key is not None:
-        view.facts.set(_name(session, key), ",".join(str(message.key) for message in messages))
+def remember(rt: Runtime, view: View, session: Session, request: Request | None, messages: Sequence[Message]) -> None:
+    if request is not None:
+        row = IdempotencyKey(
+            workspace_key=session.workspace_key,
+            session_key=session.key,
+            digest=request.digest,
+            request=request.asked,
+            message_keys=[message.key for message in messages],
+            created_at=rt.clock(),
+        )
+        view.rows.put([row])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -50,20 +50,20 @@ def create(
     """Store messages in order, all or none, with the background work that they make necessary.
 
     Creates the workspace, the session and the authors that are missing, and makes the authors members. With an idempotency key that
-    this session has seen before, the messages stored then are returned and nothing is stored.
+    this session has seen before, the messages stored then are returned and nothing is stored; InvalidInput if they are other messages.
     """
     access.require(who, workspace, session=session)
-    asked_at = rt.clock()  # before any message's time: authors are members when they speak
+    once = None if idempotency_key is None else idempotency.request(idempotency_key, [asdict(draft) for draft in drafts])
     prepared = [_prepare(rt, draft, index) for index, draft in enumerate(drafts)]
 
     def store(view: View) -> list[Message]:
         place, _ = workspaces.ensure(rt, view, workspace)
         authors = _authors(rt, view, place.key, prepared)
         room, _ = sessions.ensure(rt, view, place, session)
-        replayed = idempotency.replayed(view, room, idempotency_key)
+        replayed = idempotency.replayed(view, room, once)
         if replayed is not None:
             return replayed
-        sessions.join(rt, view, room, authors, at=asked_at)
+        sessions.join(rt, view, room, authors)
         seq, through = room.message_count, room.token_total
         rows: list[Message] = []
         for item in prepared:
@@ -89,7 +89,7 @@ def create(
         )
         tasks += indexing.index_messages(rt, view, place.key, stored, [item.terms for item in prepared], by_key)
         view.tasks.add(tasks)
-        idempotency.remember(rt, view, room, idempotency_key, stored)
+        idempotency.remember(rt, view, room, once, stored)
         return stored
 
     return rt.storage.write(store)

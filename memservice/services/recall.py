@@ -161,14 +161,21 @@ def perspective_of(view: View, workspace: Workspace, peer: str) -> Node:
 
 
 def seen_by(view: View, peer: Peer) -> Node:
-    """Messages of the peer's sessions, sent while it was a member. A scope sees its sessions whole."""
+    """Messages of the peer's sessions, stored while it was a member. A scope sees its sessions whole.
+
+    Their own times do not count: callers give those, and conversations of long ago are stored for members of today.
+    """
     if peer.kind == SCOPE:
         return where(session_key=tuple(member.session_key for member in scopes.member_sessions(view, peer)))
+    whole: list[int] = []
     spans: list[Node] = []
     for member in view.members.of_peer(peer.key):
-        span = all_of(where(session_key=member.session_key), Compare("created_at", "gte", member.joined_at))
-        spans.append(span if member.left_at is None else all_of(span, Compare("created_at", "lte", member.left_at)))
-    return Any_(tuple(spans))
+        if member.joined_seq == 0 and member.left_seq is None:
+            whole.append(member.session_key)
+            continue
+        span = all_of(where(session_key=member.session_key), Compare("seq", "gt", member.joined_seq))
+        spans.append(span if member.left_seq is None else all_of(span, Compare("seq", "lte", member.left_seq)))
+    return Any_((where(session_key=tuple(whole)), *spans))
 
 
 def find_messages(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from memservice.domain import configuration
@@ -63,12 +62,12 @@ def join(
     session: Session,
     joining: Mapping[str, Peer],
     config: Mapping[str, MemberConfig] | None = None,
-    at: datetime | None = None,
 ) -> None:
-    """Make peers members, from `at` (now) on. An active member keeps its configuration; one that returns takes the new one."""
+    """Make peers members of a session whose row is held. An active member keeps its configuration; one that returns takes the new one."""
     config = config or {}
     known = {member.peer_key: member for member in view.members.of_session(session.key, active=False)}
     changed: list[Member] = []
+    now = rt.clock()
     for slug in sorted(joining):
         peer = joining[slug]
         wanted = config.get(slug, MemberConfig())
@@ -84,11 +83,12 @@ def join(
                     kind=peer.kind,
                     observe_me=wanted.observe_me,
                     observe_others=wanted.observe_others,
-                    joined_at=at or rt.clock(),
+                    joined_at=now,
+                    joined_seq=session.message_count,
                 )
             )
         elif member.left_at is not None:
-            changed.append(replace(member, observe_me=wanted.observe_me, observe_others=wanted.observe_others, left_at=None))
+            changed.append(replace(member, observe_me=wanted.observe_me, observe_others=wanted.observe_others, left_at=None, left_seq=None))
     if changed:
         view.members.put(changed)
         _check_observers(rt, view, session, [member for member in changed if member.observe_others])
@@ -226,7 +226,7 @@ def set_peers(rt: Runtime, who: Principal, workspace: str, slug: str, members: M
         session = view.sessions.by_key(session.key, lock=True) or session
         keep = {peer.key for peer in joining.values()}
         present = view.members.of_session(session.key)
-        view.members.put([replace(member, left_at=rt.clock()) for member in present if member.kind == PEER and member.peer_key not in keep])
+        _leave(rt, view, session, [member for member in present if member.kind == PEER and member.peer_key not in keep])
         join(rt, view, session, joining, members)
         return session
 
@@ -244,10 +244,15 @@ def remove_peers(rt: Runtime, who: Principal, workspace: str, slug: str, names: 
             naming.refuse_scope(name, known.get(name), ("body", index), unknown_too=False)
         leaving = {peer.key for peer in known.values()}
         present = view.members.of_session(session.key)
-        view.members.put([replace(member, left_at=rt.clock()) for member in present if member.peer_key in leaving])
+        _leave(rt, view, session, [member for member in present if member.peer_key in leaving])
         return session
 
     return rt.storage.write(change)
+
+
+def _leave(rt: Runtime, view: View, session: Session, members: Sequence[Member]) -> None:
+    now = rt.clock()
+    view.members.put([replace(member, left_at=now, left_seq=session.message_count) for member in members])
 
 
 def members_page(rt: Runtime, who: Principal, workspace: str, slug: str, paging: Paging) -> Page[Peer]:

@@ -90,6 +90,7 @@ class Retention(Group):
     """How long what is over is kept. Failed tasks: `DERIVER_QUEUE_ERROR_RETENTION_SECONDS`."""
 
     done_tasks_hours: float = setting(12.0, "finished tasks", low=0)
+    idempotency_hours: float = setting(24.0, "keys of requests, by which a repetition is recognised", low=1)
     deliveries_days: float = setting(30.0, "records of webhook deliveries", low=0)
     usage_days: float = setting(400.0, "records of model usage", low=0)
     deleted_conclusions_minutes: float = setting(5.0, "conclusions that a user deleted; superseded ones are always kept", low=5)

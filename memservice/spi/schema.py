@@ -34,6 +34,7 @@ TABLES: tuple[TableSpec, ...] = (
     TableSpec("sessions", r.Session, (_u("uid"), _u("workspace_key", "slug"))),
     TableSpec("members", r.Member, (_u("session_key", "peer_key"),)),
     TableSpec("messages", r.Message, (_u("uid"), _u("session_key", "seq"))),
+    TableSpec("idempotency_keys", r.IdempotencyKey, (_u("session_key", "digest"),)),
     TableSpec("summaries", r.Summary, (_u("session_key", "kind"),)),
     TableSpec("collections", r.Collection, (_u("observer_key", "observed_key"),)),
     TableSpec("cards", r.Card, (_u("observer_key", "target"),)),

@@ -55,7 +55,7 @@ class TestRoutes:
         [
             ("PUT", "//health", {"GET", "HEAD"}),
             ("GET", "//v3/workspaces", {"POST"}),
-            ("GET", "//v3/workspaces/list", {"POST", "PUT"}),
+            ("GET", "//v3/workspaces/list", {"POST", "PUT", "DELETE"}),
             ("PATCH", "", {"PUT"}),
             ("GET", "/peers", {"POST"}),
             ("HEAD", "/peers", {"POST"}),

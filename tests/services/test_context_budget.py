@@ -71,8 +71,8 @@ def test_summary_and_messages_are_those_of_the_rule(
         small.summarise(said[place], kind, cost)
     for budget in budgets:
         found = small.context(session, tokens=budget)
-        kind, kept = expected(said, budget, chosen.get(SHORT), chosen.get(LONG))
-        assert (found.summary.kind if found.summary else None, contents(found.messages)) == (kind, kept), budget
+        summary, kept = expected(said, budget, chosen.get(SHORT), chosen.get(LONG))
+        assert (found.summary.kind if found.summary else None, contents(found.messages)) == (summary, kept), budget
 
 
 def test_empty_messages_cost_nothing(small: Small) -> None:

@@ -81,10 +81,15 @@ def full_rows(w: World, message: int, conclusion: int, task: int, endpoint: int,
         observe_me=False,
         observe_others=True,
         joined_at=FIRST,
+        joined_seq=2**31,
         left_at=LAST,
+        left_seq=2**40,
     )
     yield w.message(
         7, session=NAME, author=NAME, content=TEXT * 2000, metadata=JSON, internal=JSON, tokens=0, tokens_through=2**62, created_at=FIRST
+    )
+    yield r.IdempotencyKey(
+        **place, session_key=w.session.key, digest="d" * 64, request="r" * 64, message_keys=[message, 2**40], created_at=LAST
     )
     yield r.Summary(
         **place,

@@ -218,7 +218,9 @@ def _create_tables() -> None:
         boolean("observe_me", null=True),
         boolean("observe_others", null=True),
         time("joined_at"),
+        integer("joined_seq"),
         time("left_at", null=True),
+        integer("left_seq", null=True),
     )
     create(
         "messages",
@@ -234,6 +236,15 @@ def _create_tables() -> None:
         json("internal"),
         integer("tokens"),
         integer("tokens_through"),
+        time("created_at"),
+    )
+    create(
+        "idempotency_keys",
+        ref("workspace_key", "workspaces"),
+        ref("session_key", "sessions"),
+        text("digest"),
+        text("request"),
+        json("message_keys"),
         time("created_at"),
     )
     create(
@@ -351,6 +362,9 @@ def _create_indexes() -> None:
     index("messages", "author_key", "key")
     index("messages", "session_key", "tokens_through", "seq")
     index("messages", "workspace_key", "key")
+    unique("idempotency_keys", "session_key", "digest")
+    index("idempotency_keys", "created_at")
+    index("idempotency_keys", "workspace_key")
     unique("scope_sessions", "scope_key", "session_key")
     index("scope_sessions", "session_key")
     index("scope_sessions", "workspace_key")
