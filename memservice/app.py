@@ -10,6 +10,7 @@ from memservice.api import auth, errors, health, requests, v3
 from memservice.api.cors import Cors
 from memservice.api.document import Document
 from memservice.api.routing import EXTENSION, Routes
+from memservice.api.streaming import Slots
 from memservice.api.v2 import cards as v2_cards
 from memservice.domain.errors import ConfigurationError
 from memservice.plugins import Plugins, load_plugins
@@ -30,6 +31,8 @@ class Opened:
         self.settings = settings
         self.guard = auth.guard_of(settings)
         """Asks for keys; None while authentication is off."""
+        self.slots = Slots(settings.server.threads)
+        """For answers that take a while."""
         self._plugins = plugins
         self._runtime = runtime
         self._lock = threading.Lock()

@@ -50,14 +50,14 @@ def from_domain(error: errors.MemserviceError) -> Response:
     answer = json_answer({"detail": str(error)}, status)
     if isinstance(error, errors.Unavailable):
         answer.headers["Retry-After"] = str(error.retry_after)
-        log.warning("%s %s: unavailable: %s", request.method, request.endpoint, " from ".join(_names(error)))
+        log.warning("%s %s: unavailable: %s", request.method, request.endpoint, " from ".join(names(error)))
     return answer
 
 
 def from_unexpected(error: Exception) -> Response:
     """500. The log gets the types and the places of the error and its causes, not their texts: those may quote what users wrote."""
     rule = request.url_rule.rule if request.url_rule is not None else "(no route)"
-    log.error("%s %s failed: %s\n%s", request.method, rule, " from ".join(_names(error)), _places(error))
+    log.error("%s %s failed: %s\n%s", request.method, rule, " from ".join(names(error)), places(error))
     if isinstance(error, errors.MemserviceError):
         log.error("%s", error)  # written for the operator, without secrets
     return json_answer({"detail": UNEXPECTED}, 500)
@@ -86,9 +86,11 @@ def _chain(error: BaseException) -> list[BaseException]:
     return found
 
 
-def _names(error: BaseException) -> list[str]:
+def names(error: BaseException) -> list[str]:
+    """The types of an error and its causes."""
     return [f"{type(step).__module__}.{type(step).__qualname__}" for step in _chain(error)]
 
 
-def _places(error: BaseException) -> str:
+def places(error: BaseException) -> str:
+    """Where they were raised, without their texts."""
     return "".join(line for step in _chain(error) for line in traceback.format_tb(step.__traceback__)).rstrip()

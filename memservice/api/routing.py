@@ -1,7 +1,8 @@
 """Routes: each is declared once, with who may call it, what it reads and what it answers; the rest is made from that declaration.
 
-A handler is a function `handler(call, **path)`; it returns what the answer's schema describes, or `(that, status)`. At import the
-declaration becomes a view that reads, checks, calls and encodes, and the description from which flask-smorest writes the document.
+A handler is a function `handler(call, **path)`; it returns what the answer's schema describes, or `(that, status)`, or a whole
+response. At import the declaration becomes a view that reads, checks, calls and encodes, and the description from which flask-smorest
+writes the document.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ class Operation:
     """Every status of success; the first is the one where the handler names none."""
     null: bool = False
     """The answer's body is `null`."""
+    stream: bool = False
+    """The answer can also be had as a stream of events."""
     alone: bool = False
     """The handler takes no call, since it works with nothing: the stores are not opened for it."""
 
@@ -113,6 +116,8 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
         if problems:
             raise InvalidInput(*problems)
         result = handler() if alone else handler(Call(current_app.extensions[EXTENSION].runtime, who, query, headers, body), **path)
+        if isinstance(result, Response):
+            return result
         status = default_status
         if type(result) is tuple:
             result, status = result
@@ -133,6 +138,8 @@ def _description(operation: Operation, name: str) -> dict[str, Any]:
         if operation.answer is not None:
             shape: Any = {"type": "array", "items": operation.answer} if operation.many else operation.answer
             answer["content"] = {"application/json": {"schema": shape}}
+        if operation.stream:
+            answer["content"]["text/event-stream"] = {}
         if operation.null:
             answer["content"] = {"application/json": {"schema": {}}}
         described["responses"][str(status)] = answer

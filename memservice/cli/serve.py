@@ -51,7 +51,8 @@ def serve(state: State, host: str | None, port: int | None, workers: int | None,
         threads=server.threads,
         graceful_seconds=server.graceful_timeout_seconds,
         with_worker=with_worker,
-        environment=state.environment(),
+        # A process answers so many chats at once as its threads allow.
+        environment=state.environment() | {"THREADS": str(server.threads)},
     )
     supervisor = Supervisor(listener, plan)
     supervisor.start()

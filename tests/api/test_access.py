@@ -48,6 +48,8 @@ MATRIX = {
     ("PUT", f"{_P}/card"): PEER,
     ("GET", f"{_P}/context"): PEER,
     ("POST", f"{_P}/search"): PEER,
+    ("POST", f"{_P}/chat"): PEER,
+    ("POST", f"{_W}/chat"): WORKSPACE,
     ("PUT", _S): SESSION,
     ("POST", f"{_S}/peers"): SESSION,
     ("PUT", f"{_S}/peers"): SESSION,

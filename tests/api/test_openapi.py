@@ -20,12 +20,12 @@ DATA = Path(__file__).parent / "data"
 
 W = "/v3/workspaces/{workspace_id}"
 NOT_YET = {
-    f"POST {W}/peers/{{peer_id}}/chat",
     f"POST {W}/sessions/{{session_id}}/messages/upload",
 }
 """Operations of the published document that are not served yet."""
 
 ADDED_OPERATIONS = {
+    f"POST {W}/chat",
     f"GET {W}/conclusions/{{conclusion_id}}",
     "GET /v2/peers/{peer_id}/card",
     f"GET {W}/webhooks/{{endpoint_id}}/deliveries",
@@ -47,6 +47,8 @@ ADDED = [
     # What the newest clients read and write.
     r".* answer 20\d(\.items\[\])?\.uid",
     r".*/conclusions.* answer 20\d(\.items)?(\[\])?\.(source_ids|times_derived)",
+    r".*/chat body\.include_evidence",
+    r".*/chat answer 200\.evidence",
     r".* body\.configuration\.(custom_instructions|dialectic)",
     r".* body\.configuration\.(peer_card|summary|dream)\.custom_instructions",
     # Nothing was said about it.

@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from memservice.api.routing import Routes
-from memservice.api.v3 import cloning, conclusions, deletion, dreams, keys, members, messages, peers, scopes, sessions, webhooks, workspaces
+from memservice.api.v3 import (
+    chat,
+    cloning,
+    conclusions,
+    deletion,
+    dreams,
+    keys,
+    members,
+    messages,
+    peers,
+    scopes,
+    sessions,
+    webhooks,
+    workspaces,
+)
 
 VERSION = "3.2.1"
 """The version of the API that the document describes; the product's version is its own."""
@@ -19,6 +33,7 @@ GROUPS: tuple[Routes, ...] = (
     messages.routes,
     scopes.routes,
     conclusions.routes,
+    chat.routes,
     dreams.routes,
     webhooks.routes,
     keys.routes,

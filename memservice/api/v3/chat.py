@@ -1,0 +1,91 @@
+"""Chat: questions about a peer, or about a whole workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flask import Response, current_app
+
+from memservice.api.answers import json_answer
+from memservice.api.auth import RouteAccess
+from memservice.api.routing import EXTENSION, Call, Routes
+from memservice.api.schemas import chat as shapes
+from memservice.api.schemas.encoding import encoder
+from memservice.api.streaming import Slots, event_stream
+from memservice.services import chat
+from memservice.services.chat import Answer, ChatOptions
+
+routes = Routes("chat", "Questions in natural language, answered from what is known.")
+
+_WORKSPACE = "/v3/workspaces/<workspace_id>"
+
+_encode_evidence = encoder(shapes.Evidence)
+
+
+@routes.operation(
+    "POST",
+    _WORKSPACE + "/peers/<peer_id>/chat",
+    access=RouteAccess(workspace="workspace_id", peer="peer_id"),
+    body=shapes.DialecticOptions,
+    answer=shapes.ChatResponse,
+    stream=True,
+)
+def chat_with_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
+    """Ask what a peer knows about itself, or about `target`
+
+    With `stream` the answer comes as server-sent events: pieces in `delta.content`, then one event with `done: true`. A stream
+    without that last event failed. `response_format` is a JSON Schema with an object at its root; the answer is JSON then.
+    """
+    options = _options(call.body, target=call.body["target"] or None, filters=call.body["filters"])
+    return _respond(call.body, lambda: chat.ask_peer(call.rt, call.who, workspace_id, peer_id, options))
+
+
+@routes.operation(
+    "POST",
+    _WORKSPACE + "/chat",
+    access=RouteAccess(workspace="workspace_id"),
+    body=shapes.WorkspaceChatOptions,
+    answer=shapes.ChatResponse,
+    stream=True,
+)
+def chat_with_workspace(call: Call, workspace_id: str) -> Response:
+    """Ask about everything that is known in a workspace
+
+    `session_id` narrows the messages that are looked at, `scope` everything. Answers as the chat of a peer does.
+    """
+    options = _options(call.body)
+    return _respond(call.body, lambda: chat.ask_workspace(call.rt, call.who, workspace_id, options))
+
+
+def _options(body: Mapping[str, Any], **further: Any) -> ChatOptions:
+    return ChatOptions(
+        query=body["query"],
+        session=body["session_id"] or None,
+        scope=body["scope"],
+        level=body["reasoning_level"],
+        response_format=body["response_format"],
+        **further,
+    )
+
+
+def _respond(body: Mapping[str, Any], ask: Callable[[], Answer]) -> Response:
+    """The answer, whole or as a stream. It holds one of the places for slow answers until its last byte was sent."""
+    slots: Slots = current_app.extensions[EXTENSION].slots
+    give_back = slots.take()
+    try:
+        answer = ask()
+
+        def evidence() -> dict[str, Any]:
+            return {"evidence": _encode_evidence(answer.evidence, {})} if body["include_evidence"] else {}
+
+        if body["stream"]:
+            response = event_stream(answer.pieces(), evidence)
+            response.call_on_close(give_back)
+            return response
+        content = answer.content()
+    except BaseException:
+        give_back()
+        raise
+    give_back()
+    return json_answer({"content": content, **evidence()})

@@ -1,0 +1,255 @@
+"""The form that a caller wants an answer in: a part of JSON Schema, checked when it comes in and held against the answer.
+
+Supported are a root object; primitives, objects, arrays, `enum`, `const`, `anyOf`, `oneOf`, lists of types, `required`, `default`, and
+references to root-level `$defs` or `definitions` that do not come back to themselves. Constraints of values (`minLength`, `maximum` …)
+are hints to whoever answers. Keywords that describe only (`title`, `$schema` …) mean nothing here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+from urllib.parse import unquote
+
+from memservice.domain.errors import InvalidInput, MemserviceError
+from memservice.domain.values import shown
+
+Schema = Mapping[str, Any]
+
+LOC = ("body", "response_format")
+
+MAX_DEPTH = 20
+MAX_NODES = 500
+MAX_PLACES = 5_000
+"""Values of the smallest document that the schema can ask for: references and least lengths make a short schema stand for a huge one."""
+
+TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
+
+UNSUPPORTED = (
+    *("allOf", "not", "if", "then", "else", "patternProperties", "propertyNames", "dependentSchemas", "dependencies"),
+    *("prefixItems", "additionalItems", "contains", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"),
+)
+"""Keywords that would change what an answer may be and that nobody here looks at."""
+
+_COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
+_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_DEFINITIONS = ("$defs", "definitions")
+
+
+class UnfitAnswer(MemserviceError):
+    """What the reasoner answered does not have the form that was asked for."""
+
+
+def check(schema: Schema | None) -> None:
+    """Raise InvalidInput, with a text that names the place, for a schema that answers cannot be held to."""
+    if schema is not None:
+        _Check(schema).run()
+
+
+def check_answer(schema: Schema, answer: str) -> None:
+    """Raise UnfitAnswer unless `answer` is a JSON document of the schema's structure."""
+    try:
+        value = json.loads(answer, parse_constant=_refuse)
+    except ValueError as error:
+        raise UnfitAnswer("The answer is not JSON, although a response_format was given") from error
+    if not _Fit(schema).fits(value, schema):
+        raise UnfitAnswer("The answer does not have the structure of the response_format")
+
+
+def _refuse(literal: str) -> NoReturn:
+    raise ValueError(f"{literal} is not JSON")
+
+
+def _wrong(place: str, text: str) -> InvalidInput:
+    return InvalidInput.at(*LOC, message=f"Invalid response_format: {place}: {text}")
+
+
+def _definition(root: Schema, reference: object) -> tuple[str, Any] | None:
+    """Place and content of the root-level definition that a reference means; None if it means anything else."""
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return None
+    parts = [unquote(part).replace("~1", "/").replace("~0", "~") for part in reference[2:].split("/")]
+    if len(parts) != 2 or parts[0] not in _DEFINITIONS:
+        return None
+    group = root.get(parts[0])
+    if not isinstance(group, Mapping) or parts[1] not in group:
+        return None
+    return f"$.{parts[0]}.{shown(parts[1])}", group[parts[1]]
+
+
+class _Check:
+    """One walk over a schema. Each part is looked at once, however many references lead to it."""
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._measured: dict[int, tuple[int, int]] = {}
+        """By the identity of a part: how deep it is, and how many values the smallest document of it has."""
+        self._open: set[int] = set()
+
+    def run(self) -> None:
+        depth, places = self._measure(self._root, "$")
+        for group in _DEFINITIONS:
+            for name, part in self._named(self._root, group, "$"):
+                self._measure(part, f"$.{group}.{shown(name)}")
+        if depth > MAX_DEPTH:
+            raise _wrong("$", f"it is nested more than {MAX_DEPTH} levels deep")
+        if places > MAX_PLACES:
+            raise _wrong("$", f"it asks for documents of more than {MAX_PLACES} values")
+        self._require_object()
+
+    def _require_object(self) -> None:
+        root: Any = self._root
+        for _ in range(MAX_DEPTH):
+            found = _definition(self._root, root.get("$ref")) if isinstance(root, Mapping) else None
+            if found is None:
+                break
+            root = found[1]
+        if not isinstance(root, Mapping) or root.get("type") not in ("object", ["object"]):
+            raise _wrong("$", "the root must be of type 'object'")
+
+    def _measure(self, part: object, place: str) -> tuple[int, int]:
+        if part is True:
+            return 1, 1
+        if not isinstance(part, Mapping):
+            raise _wrong(place, "a schema must be an object")
+        known = id(part)
+        if known in self._measured:
+            return self._measured[known]
+        if known in self._open:
+            raise _wrong(place, "recursive references are not supported")
+        if len(self._measured) + len(self._open) >= MAX_NODES:
+            raise _wrong("$", f"it has more than {MAX_NODES} parts")
+        self._open.add(known)
+        self._check_keywords(part, place)
+        depth, places = 1, 1
+        if "$ref" in part:
+            where, inner = self._definition(part, place)
+            depth, places = self._measure(inner, where)
+            # A reference is a way to its definition, not a level of the document; but ways that only lead to ways have an end too.
+            depth += isinstance(inner, Mapping) and "$ref" in inner
+        for inner, where, times in self._inside(part, place):
+            inner_depth, inner_places = self._measure(inner, where)
+            depth = max(depth, inner_depth + 1)
+            places += inner_places * times
+        self._open.discard(known)
+        self._measured[known] = found = (depth, min(places, MAX_PLACES + 1))
+        return found
+
+    def _definition(self, part: Schema, place: str) -> tuple[str, Any]:
+        found = _definition(self._root, part["$ref"])
+        if found is None:
+            raise _wrong(place, f"the reference {shown(part['$ref'])!r} does not lead to a definition at the root")
+        return found
+
+    def _inside(self, part: Schema, place: str) -> Iterator[tuple[object, str, int]]:
+        """The parts of a part, with their places and how often the smallest document has each."""
+        for name, inner in self._named(part, "properties", place):
+            yield inner, f"{place}.{shown(name)}", 1
+        if "items" in part:
+            yield part["items"], f"{place}[]", max(1, int(part.get("minItems", 1)))
+        for word in ("anyOf", "oneOf"):
+            if word in part:
+                options = part[word]
+                if not isinstance(options, list) or not options:
+                    raise _wrong(place, f"'{word}' must be a list of schemas that is not empty")
+                for number, option in enumerate(options):
+                    yield option, f"{place}.{word}[{number}]", 1
+
+    @staticmethod
+    def _named(part: Schema, word: str, place: str) -> Iterator[tuple[str, object]]:
+        found = part.get(word, {})
+        if not isinstance(found, Mapping):
+            raise _wrong(place, f"'{word}' must be an object")
+        yield from found.items()
+
+    @staticmethod
+    def _check_keywords(part: Schema, place: str) -> None:
+        for word in UNSUPPORTED:
+            if word in part:
+                raise _wrong(place, f"'{word}' is not supported")
+        if not isinstance(part.get("additionalProperties", True), bool):
+            raise _wrong(place, "'additionalProperties' may only be true or false")
+        if "type" in part:
+            kinds = part["type"] if isinstance(part["type"], list) else [part["type"]]
+            if not kinds or any(kind not in TYPES for kind in kinds):
+                raise _wrong(place, f"'type' must be one of {', '.join(TYPES)}, or a list of them")
+        if "enum" in part and not (isinstance(part["enum"], list) and part["enum"]):
+            raise _wrong(place, "'enum' must be a list that is not empty")
+        required = part.get("required", [])
+        if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+            raise _wrong(place, "'required' must be a list of names")
+        for word in _COUNTS:
+            number = part.get(word, 0)
+            if isinstance(number, bool) or not isinstance(number, int | float) or number < 0 or number != int(number):
+                raise _wrong(place, f"'{word}' must be a whole number that is not negative")
+        for word in _BOUNDS:
+            if isinstance(part.get(word, 0), bool) or not isinstance(part.get(word, 0), int | float):
+                raise _wrong(place, f"'{word}' must be a number")
+        step = part.get("multipleOf", 1)
+        if isinstance(step, bool) or not isinstance(step, int | float) or step <= 0:
+            raise _wrong(place, "'multipleOf' must be a number above zero")
+
+
+class _Fit:
+    """Whether a value has a schema's structure. The schema was checked."""
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._known: dict[tuple[int, int], bool] = {}
+        """By the identities of a value and of a part, both of which live as long as this."""
+
+    def fits(self, value: Any, part: Any) -> bool:
+        key = (id(value), id(part))
+        if key not in self._known:
+            self._known[key] = part is True or self._fits(value, part)
+        return self._known[key]
+
+    def _fits(self, value: Any, part: Schema) -> bool:
+        if "$ref" in part:
+            found = _definition(self._root, part["$ref"])
+            if found is None or not self.fits(value, found[1]):
+                return False
+        if "type" in part:
+            kinds = part["type"] if isinstance(part["type"], list) else [part["type"]]
+            if not any(_is(value, kind) for kind in kinds):
+                return False
+        if "enum" in part and not any(_same(value, choice) for choice in part["enum"]):
+            return False
+        if "const" in part and not _same(value, part["const"]):
+            return False
+        # Options of `oneOf` often differ in hints only, so one that fits is enough.
+        for word in ("anyOf", "oneOf"):
+            if word in part and not any(self.fits(value, option) for option in part[word]):
+                return False
+        if isinstance(value, dict):
+            if any(name not in value for name in part.get("required", ())):
+                return False
+            properties = part.get("properties", {})
+            return all(self.fits(inner, properties[name]) for name, inner in value.items() if name in properties)
+        if isinstance(value, list) and "items" in part:
+            return all(self.fits(inner, part["items"]) for inner in value)
+        return True
+
+
+def _is(value: object, kind: str) -> bool:
+    if kind == "null":
+        return value is None
+    if kind == "boolean":
+        return isinstance(value, bool)
+    if kind in ("integer", "number"):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        return kind == "number" or float(value).is_integer()
+    return isinstance(value, {"string": str, "array": list, "object": dict}[kind])
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal as JSON: 1 is 1.0, but true is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
