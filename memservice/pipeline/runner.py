@@ -18,7 +18,7 @@ from itertools import takewhile
 
 from memservice.domain.errors import Unavailable
 from memservice.domain.records import DELETING, Lease, Task
-from memservice.pipeline import derive, dream, embed, erase, forget, owner, scope_backfill, scope_removal, summarise, webhook
+from memservice.pipeline import derive, dream, embed, erase, forget, index, owner, scope_backfill, scope_removal, summarise, webhook
 from memservice.pipeline.handler import Failed, Handler, Outcome, Patient, Prepared, TellsOfRest, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import outbox, webhooks
@@ -32,6 +32,7 @@ HANDLERS: Mapping[str, Handler] = {
     outbox.DREAM: dream.Dream(),
     outbox.DREAM_TIMER: dream.DreamTimer(),
     outbox.EMBED: embed.Embed(),
+    outbox.INDEX: index.Index(),
     outbox.FORGET: forget.Forget(),
     outbox.SCOPE_BACKFILL: scope_backfill.ScopeBackfill(),
     outbox.WEBHOOK: webhook.Webhook(),

@@ -25,6 +25,8 @@ CONCLUSION: Kind = "conclusion"
 
 LIKE_AT_ONCE = 100
 """Rows of one task that copies vectors."""
+TEXTS_AT_ONCE = 500
+"""Messages of one task that indexes them."""
 
 
 def index_messages(
@@ -41,6 +43,17 @@ def index_messages(
     `like`: for a message's key that of an indexed message with the same content.
     """
     add_message_texts(rt, view, workspace, messages, terms, authors)
+    return _message_vectors_later(rt, workspace, messages, like)
+
+
+def index_messages_later(rt: Runtime, workspace: int, messages: Sequence[Message], like: Mapping[int, int] | None = None) -> list[Task]:
+    """The tasks that do what `index_messages` does, for so many messages that the write would take long."""
+    keys = [message.key for message in messages]
+    tasks = [outbox.index(rt, workspace, keys[start : start + TEXTS_AT_ONCE]) for start in range(0, len(keys), TEXTS_AT_ONCE)]
+    return tasks + _message_vectors_later(rt, workspace, messages, like)
+
+
+def _message_vectors_later(rt: Runtime, workspace: int, messages: Sequence[Message], like: Mapping[int, int] | None) -> list[Task]:
     # Hashed vectors of messages measured no gain over text, so messages get vectors only from an embedder that understands.
     if Capability.SEMANTIC not in rt.embedder.capabilities or not rt.settings.app.embed_messages:
         return []

@@ -17,6 +17,7 @@ from memservice.runtime import Runtime
 
 REPRESENTATION, SUMMARY, DREAM, EMBED, FORGET = "representation", "summary", "dream", "embed", "forget"
 SCOPE_BACKFILL, SCOPE_REMOVAL, ERASE = "scope_backfill", "scope_removal", "erase"
+INDEX = "index"
 
 WEBHOOK = "webhook"
 DREAM_TIMER = "dream_timer"
@@ -102,6 +103,11 @@ def embed(rt: Runtime, kind: str, workspace: int, keys: Sequence[int], like: Seq
     """
     payload = {"kind": kind, "keys": list(keys)} | ({"like": list(like)} if like else {})
     return _task(rt, EMBED, f"{workspace}:{kind}", workspace_key=workspace, payload=payload)
+
+
+def index(rt: Runtime, workspace: int, keys: Sequence[int]) -> Task:
+    """Make messages findable by their text, where they are too many for the write that stores them."""
+    return _task(rt, INDEX, f"{workspace}", workspace_key=workspace, payload={"keys": list(keys)})
 
 
 def forget(rt: Runtime, kind: str, workspace: int, keys: Sequence[int]) -> Task:

@@ -13,7 +13,7 @@ from memservice.domain import records as r
 from memservice.domain.filters import where
 from memservice.domain.ids import new_uid
 from memservice.pipeline import erase, runner
-from memservice.services import cloning, erasure, outbox
+from memservice.services import erasure, outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.schema import BY_RECORD, TABLES
 from memservice.spi.storage import View
@@ -292,35 +292,3 @@ def test_an_index_outside_that_is_away_keeps_the_rows(start: Start, monkeypatch:
     place.work()
     assert rows(place, session_key=1) == {}
     assert outside.rows == {}
-
-
-def test_vectors_of_a_clone_are_copied_not_made(start: Start) -> None:
-    embedder = Lengths("lengths-1", Capability.SEMANTIC)
-    place = start(embedder, EMBEDDER="lengths")
-    place.say("s", *(("alice", f"I like tea number {n}.") for n in range(150)), ("alice", " "))
-    place.work()
-    asked = len(embedder.asked)
-    copy = cloning.clone(place.rt, WHO, WORKSPACE, "s")
-    place.work()
-    assert len(embedder.asked) == asked
-    with place.rt.storage.read() as view:
-        space = view.spaces.active(1, "message")
-        assert space is not None
-        assert place.rt.vectors.count(view, space) == 300
-        old, new = view.messages.run(1, 1, 151), view.messages.run(copy.key, 1, 151)
-        found = place.rt.vectors.fetch(view, space, [message.key for message in (*old, *new)])
-    for before, after in zip(old[:150], new[:150], strict=True):
-        assert list(found[before.key]) == list(found[after.key])
-
-
-def test_vectors_of_a_clone_are_made_where_the_original_is_gone(start: Start) -> None:
-    embedder = Lengths("lengths-1", Capability.SEMANTIC)
-    place = start(embedder, EMBEDDER="lengths")
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    cloning.clone(place.rt, WHO, WORKSPACE, "s")
-    erasure.delete_session(place.rt, WHO, WORKSPACE, "s")
-    place.run("erase:session:1")
-    place.work()
-    assert embedder.asked.count(["I like tea."]) >= 2
-    assert indexed(place, 1)[1] == 1
