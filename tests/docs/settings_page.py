@@ -23,8 +23,8 @@ variable. In TOML it is the section's table and the rest of the name in lower ca
 `pool_timeout` in `[db]`, `DIALECTIC_LEVELS__LOW__TOOL_CHOICE` is `tool_choice` in `[dialectic.levels.low]`. Other names that mean the same
 stand after *also*. A nested group may be given as a JSON object in the variable of its name.
 
-Times are in the unit that the name ends with, else in seconds. A list is written as JSON (`["a", "b"]`) or `a,b`, an object as JSON. What is
-wrong is told at start-up, all of it at once, and nothing is opened. A secret is never shown, logged or repeated in an error.
+Times are in the unit that the name ends with, else in seconds. A list is written as JSON (`["a", "b"]`) or `a,b`, an object as JSON.
+What is wrong is told at start-up, all of it at once, and nothing is opened. A secret is never shown, logged or repeated in an error.
 
 † Accepted and checked, so that a file written for later releases, or for other servers of this API, can be used as it is; nothing in this
 release reads it.

@@ -17,11 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600)]
 
 FOLDER = Path(__file__).parent / "published_client"
 
-NOT_SERVED = {
-    *("Honcho.chat", "Honcho.chat_stream", "Peer.chat", "Peer.chat_stream", "Honcho.schedule_dream"),
-    *("Honcho.scope", "Honcho.get_scope", "Honcho.scopes"),
-    *("Honcho.delete_workspace", "Session.delete", "Session.clone", "Session.upload_file"),
-}
+NOT_SERVED = {"Honcho.chat", "Honcho.chat_stream", "Peer.chat", "Peer.chat_stream", "Session.upload_file"}
 LOCAL = {"Peer.message", "Peer.conclusions_of"}
 """Methods that ask no server."""
 

@@ -17,6 +17,7 @@ from typing import Any
 # These register their scenarios.
 import e2e.published_client.conclusions
 import e2e.published_client.context
+import e2e.published_client.lifecycle
 import e2e.published_client.memory
 import e2e.published_client.messages
 import e2e.published_client.places

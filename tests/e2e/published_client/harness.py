@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from honcho import ConclusionsView, Honcho, Peer, Session, WorkspaceConclusions  # type: ignore[import-not-found]  # installed in the client's own environment only
+from honcho import ConclusionsView, Honcho, Peer, Scope, Session, WorkspaceConclusions  # type: ignore[import-not-found]  # installed in the client's own environment only
 
 CALLED: set[str] = set()
 """Every method that was called, as `Session.search`."""
@@ -100,7 +100,7 @@ def scenario(function: Scenario) -> Scenario:
 
 def methods() -> set[str]:
     """Every public method of the client that talks to a server."""
-    kinds = (Honcho, Peer, Session, ConclusionsView, WorkspaceConclusions)
+    kinds = (Honcho, Peer, Session, Scope, ConclusionsView, WorkspaceConclusions)
     return {
         f"{kind.__name__}.{name}"
         for kind in kinds
