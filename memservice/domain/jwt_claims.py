@@ -61,7 +61,7 @@ _TEXTS = {
 
 def read_claims(payload: Mapping[str, Any], now: datetime) -> Claims:
     """Claims whose signature has been verified. Raises `Unauthorised` if they are malformed, over, or not yet valid."""
-    texts = {field: _text(payload.get(claim)) for claim, field in _TEXTS.items()}
+    texts = {field: _text(payload[claim]) if claim in payload else None for claim, field in _TEXTS.items()}
     if payload.get("aud") is not None:
         raise Unauthorised(INVALID)  # it was made for somebody else
     for claim in ("iat", "nbf"):
@@ -105,9 +105,17 @@ def _text(value: object) -> str | None:
     """A name. One that no store can look for (NUL, lone surrogates) is nobody's."""
     if value is None or value == "":
         return None
-    if not isinstance(value, str) or "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+    if not isinstance(value, str) or "\0" in value or not _is_utf8(value):
         raise Unauthorised(INVALID)
     return value
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _seconds(value: object) -> float:

@@ -76,6 +76,7 @@ def test_the_scheme_may_be_written_in_any_case(keyed: Keyed, header: str) -> Non
 @pytest.mark.parametrize(
     "exp",
     [int(time.time()) + 3600, time.time() + 3600.5, 99_999_999_999_999, (utc_now() + timedelta(hours=1)).isoformat(), "2999-01-01", None],
+    ids=["whole", "with a fraction", "far away", "ISO", "a day", "never"],
 )
 def test_keys_work_until_they_end_however_that_is_written(keyed: Keyed, exp: object) -> None:
     assert keyed.call("POST", "/v3/workspaces/list", signed({"ad": True, "exp": exp})).status_code == 200
@@ -231,8 +232,6 @@ def test_context_for_a_session_has_no_scope(keyed: Keyed) -> None:
 def test_a_peer_recalls_from_its_own_sessions(keyed: Keyed, what: str, body: dict[str, Any], status: int) -> None:
     path = f"{W}/peers/alice/{what}"
     given = body | ({"query": "Where does alice live?"} if what == "chat" else {})
-    if keyed.call("POST", path, keyed.admin, json=given).status_code == 404:
-        pytest.skip(f"{what} is not served")
     assert keyed.call("POST", path, signed({"w": "acme"}), json=given).status_code == 200
     assert keyed.call("POST", path, ALICE, json=given).status_code == status
 
@@ -278,6 +277,25 @@ def test_a_short_secret_works_and_is_complained_of_once(caplog: pytest.LogCaptur
     caplog.clear()
     Keyed.open(AUTH_JWT_SECRET="x" * 32).close()
     assert caplog.records == []
+
+
+def test_a_request_with_a_key_reads_the_store_once_more(keyed: Keyed, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = 0
+    original = keyed.runtime.storage.read
+
+    def counting() -> Any:
+        nonlocal reads
+        reads += 1
+        return original()
+
+    monkeypatch.setattr(keyed.runtime.storage, "read", counting)
+    for token, cost in ((signed({"w": "acme"}), 2), (keyed.mint("acme").token, 2), (None, 0), ("garbage", 0), (signed({"w": "other"}), 0)):
+        reads = 0
+        keyed.call("GET", f"{W}/queue/status", token)
+        assert reads == cost
+    reads = 0
+    assert keyed.call("GET", f"{SESSIONS}/room/summaries", ALICE).status_code == 200
+    assert reads == 2
 
 
 def test_keys_cost_nothing_where_nobody_asks_for_them() -> None:

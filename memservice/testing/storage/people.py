@@ -100,6 +100,20 @@ class PeopleChapter(Chapter):
             assert view.members.of_peer(world.carol.key, active=True) == [back]
         assert storage.write(lambda view: view.members.put([])) == []
 
+    def test_which_of_some_sessions_a_peer_is_in(self, storage: Storage, world: World) -> None:
+        other = storage.write(lambda view: populate(view, "other"))
+        quiet = storage.write(lambda view: view.sessions.save(replace(world.session, key=0, uid=world.uid(77), slug="quiet")))
+        storage.write(lambda view: view.members.put([world.member(quiet, world.alice, 3, left_at=NOW), world.member(quiet, world.bob, 4)]))
+        talk = world.session.slug
+        with storage.read() as view:
+            assert view.members.active_among(world.alice.key, [talk, "quiet", "nowhere"]) == {talk}
+            assert view.members.active_among(world.bob.key, ["quiet", talk, "quiet"]) == {"quiet", talk}
+            assert view.members.active_among(world.bob.key, ["quiet"]) == {"quiet"}
+            assert view.members.active_among(world.carol.key, [talk]) == set()
+            assert view.members.active_among(other.alice.key, ["quiet"]) == set()
+            assert view.members.active_among(world.alice.key, [talk.upper()]) == set()
+            assert view.members.active_among(world.alice.key, []) == set()
+
     def test_peers_that_a_word_names(self, storage: Storage, world: World) -> None:
         other = storage.write(lambda view: populate(view, "other"))
         scope = storage.write(lambda view: view.peers.put([world.peer("scope.x", 1, kind=SCOPE)]))[0]

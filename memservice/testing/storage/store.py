@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from memservice.domain import records as r
@@ -40,3 +42,35 @@ class StoreChapter(Chapter):
             assert view.spaces.of_workspace(world.workspace.key) == [retired, active, building]
             assert view.spaces.of_workspace(other.workspace.key) == [theirs, wider]
             assert view.spaces.embedders_in_use() == ["a-other", "m-new"]
+
+    def test_keys(self, storage: Storage) -> None:
+        def add(uid: str, **values: Any) -> r.ApiKey:
+            return storage.write(lambda view: view.keys.add(r.ApiKey(uid=uid, **({"created_at": NOW} | values))))
+
+        late, first, second = add("c", created_at=NOW + timedelta(hours=1)), add("b"), add("a", admin=True, workspace="w")
+        with storage.read() as view:
+            assert view.keys.by_uid("a") == second
+            assert view.keys.by_uid("A") is None
+            assert view.keys.page() == [first, second, late]
+            assert view.keys.page(limit=1, offset=1) == [second]
+            assert view.keys.count() == 3
+        assert storage.write(lambda view: view.keys.revoke("a", NOW)) is True
+        assert storage.write(lambda view: view.keys.revoke("a", NOW + timedelta(days=1))) is True
+        assert storage.write(lambda view: view.keys.revoke("nobody", NOW)) is False
+        with storage.read() as view:
+            assert view.keys.page() == [first, replace(second, revoked_at=NOW), late]
+
+    def test_uses_of_keys_are_noted_if_the_last_note_is_old(self, storage: Storage) -> None:
+        storage.write(lambda view: [view.keys.add(r.ApiKey(uid=uid, created_at=NOW)) for uid in "ab"])
+        minute = timedelta(minutes=1)
+
+        def used(uid: str, at: datetime) -> bool:
+            return storage.write(lambda view: view.keys.used(uid, at, at - minute))
+
+        assert used("a", NOW)
+        assert not used("a", NOW)
+        assert not used("a", NOW + minute)
+        assert used("a", NOW + minute + timedelta(microseconds=1))
+        assert not used("nobody", NOW)
+        with storage.read() as view:
+            assert [key.last_used_at for key in view.keys.page()] == [NOW + minute + timedelta(microseconds=1), None]
