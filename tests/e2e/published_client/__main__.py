@@ -15,13 +15,18 @@ from importlib.metadata import version
 from typing import Any
 
 # These register their scenarios.
+import e2e.published_client.chat
 import e2e.published_client.conclusions
 import e2e.published_client.context
+import e2e.published_client.dreams
 import e2e.published_client.lifecycle
 import e2e.published_client.memory
 import e2e.published_client.messages
 import e2e.published_client.places
-import e2e.published_client.search  # noqa: F401
+import e2e.published_client.removal
+import e2e.published_client.scopes
+import e2e.published_client.search
+import e2e.published_client.uploads  # noqa: F401
 from e2e.published_client.harness import CALLED, SCENARIOS, Caller, methods
 
 

@@ -34,7 +34,7 @@ async def two_sessions(c: Caller) -> tuple[Any, Any, Any, Any]:
 
 @scenario
 async def a_scope_knows_what_was_said_in_its_sessions(c: Caller) -> None:
-    honcho, alice, home, work = await two_sessions(c)
+    honcho, alice, home, _ = await two_sessions(c)
     scope = await c(honcho).scope("private", metadata={"colour": "green"})
     assert (scope.id, scope.metadata) == ("private", {"colour": "green"})
     await c(honcho).scope("empty")
@@ -110,9 +110,10 @@ async def a_deleted_session_is_erased(c: Caller) -> None:
 
     async def free() -> bool:
         try:
-            return (await c(await c(honcho).session("home")).messages()).total == 0
+            left: int = (await c(await c(honcho).session("home")).messages()).total
         except NotFoundError:
             return False
+        return left == 0
 
     await until(free)
     assert ids(await c.every(await c(honcho).peers())) == ["alice"]
