@@ -28,6 +28,7 @@ from memservice.services.peers import spoken_name
 from memservice.services.principal import Principal
 from memservice.spi.capabilities import Capability
 from memservice.spi.nouns import Position
+from memservice.spi.nouns.base import NEWEST
 from memservice.spi.rows import Order
 from memservice.spi.storage import View
 from memservice.spi.where import EVERYTHING, Where
@@ -307,6 +308,10 @@ def find_conclusions(
     """
     question = understand(view, workspace, query)
     vector = remote if remote is not None else vector_for(rt, view, workspace, CONCLUSION, question)
+    if not question.terms and vector is None:
+        # Nothing to look for: the newest come first. None of them has a distance.
+        newest = view.conclusions.page(workspace, all_of(_fitting(narrowed), condition), NEWEST, limit) if max_distance is None else []
+        return [Found(conclusion, None) for conclusion in newest]
     depth = max(rt.settings.search.depth, limit)
     while True:
         listed, similarity, exhausted = _ranked_conclusions(rt, view, workspace, question, vector, depth, narrowed, max_distance)
@@ -314,6 +319,17 @@ def find_conclusions(
         if len(kept) >= limit or exhausted:
             return [Found(kept[key], similarity.get(key)) for key in listed if key in kept][:limit]
         depth *= 4
+
+
+def _fitting(narrowed: Where) -> Node:
+    """The conclusions that an index would be narrowed to."""
+    given = {
+        "session_key": narrowed.sessions,
+        "observer_key": narrowed.observers,
+        "observed_key": narrowed.observed,
+        "level": narrowed.levels,
+    }
+    return where(**{name: values for name, values in given.items() if values is not None})
 
 
 def _ranked_conclusions(

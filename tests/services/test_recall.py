@@ -1,0 +1,172 @@
+"""Searching: what is found, in which order, within which bounds."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+
+from memservice.services import messages, recall
+from memservice.services.messages import Draft
+from services.conftest import Begin
+from services.world import ME, WORKSPACE, Small
+
+WORDS = "heron river lamp stone bridge cloud winter apple boat garden window candle forest meadow copper violin harbour letter".split()
+
+
+def sentences(number: int, seed: int = 1) -> list[str]:
+    chance = random.Random(seed)
+    return [f"{' '.join(chance.choices(WORDS, k=8))} {n}" for n in range(number)]
+
+
+def test_texts_of_other_workspaces_change_neither_results_nor_their_order(small: Small) -> None:
+    for place, said in enumerate(sentences(120)):
+        small.say(f"s{place % 5}", ("ann" if place % 2 else "bob", said))
+    small.conclude("ann", "bob", *sentences(60, 2))
+    queries = ["heron by the river", "violin", "copper candle garden winter", "what did ann say of the boat"]
+    before = [(small.search(query, 20), small.ask(query, "ann", "bob", top_k=20)) for query in queries]
+    for number in range(3):
+        drafts = [Draft(" ".join([said, "heron"] * 3), "ann") for said in sentences(100, 10 + number)]
+        messages.create(small.rt, ME, f"other{number}", "s0", drafts)
+    assert [(small.search(query, 20), small.ask(query, "ann", "bob", top_k=20)) for query in queries] == before
+    assert all(found for found, _ in before)
+
+
+def test_equal_messages_come_in_the_order_in_which_they_were_stored(small: Small) -> None:
+    for number in range(30):
+        small.say(f"s{number}", ("ann", "a heron by the river"))
+    with small.rt.storage.read() as view:
+        place = view.workspaces.by_slug(WORKSPACE)
+        assert place is not None
+        found = recall.find_messages(small.rt, view, place.key, "heron", 30)
+    assert [message.session for message in found] == [f"s{number}" for number in range(30)]
+
+
+@pytest.mark.parametrize("wanted", [1, 7, 25])
+def test_filters_look_on_until_there_is_enough_or_nothing_left(begin: Begin, wanted: int) -> None:
+    small = begin(SEARCH_DEPTH="10")
+    drafts = [Draft("the heron stands by the river", "ann", metadata={"kind": "rare"} if number >= 125 else {}) for number in range(150)]
+    for start in (0, 75):
+        messages.create(small.rt, ME, WORKSPACE, f"s{start}", drafts[start : start + 75])
+    found = small.search("heron", wanted, {"metadata": {"kind": "rare"}})
+    assert len(found) == wanted
+    assert small.search("heron", 100, {"metadata": {"kind": "rarer"}}) == []
+    assert len(small.search("heron", 100, {"metadata": {"kind": "rare"}})) == 25
+
+
+def test_a_session_with_few_hits_is_searched_to_its_end(small: Small) -> None:
+    for start in range(0, 300, 100):
+        small.say("big", *[("ann", f"a heron by the river {start + number}") for number in range(100)])
+    small.say("small", ("bob", "the lamp is broken"), ("bob", "a heron came"), ("bob", "nothing else happened"), ("bob", "copper wire"))
+    found = small.search("heron", 10, session="small")
+    assert found[0] == "a heron came"
+    assert set(found) <= {"the lamp is broken", "a heron came", "nothing else happened", "copper wire"}
+    assert small.search("violin", 10, session="small") == []
+
+
+def test_one_named_peer_weighs_more_two_do_not(small: Small) -> None:
+    small.peer("caroline", "melanie")
+    small.say("a", ("melanie", "the violin lesson went well"))
+    small.say("b", ("caroline", "the violin lesson went well"))
+    assert [m.author for m in found(small, "violin lesson")] == ["melanie", "caroline"], "the first stored first"
+    assert [m.author for m in found(small, "what did Caroline say of the violin lesson")] == ["caroline", "melanie"]
+    assert [m.author for m in found(small, "did Melanie or Caroline have the violin lesson")] == ["melanie", "caroline"]
+
+
+def found(small: Small, query: str, limit: int = 10) -> list[messages.Message]:
+    return recall.search(small.rt, ME, WORKSPACE, query, limit)
+
+
+@pytest.mark.parametrize("name", ["may", "will", "user", "assistant", "mark"])
+def test_ids_that_are_ordinary_words_name_nobody_unless_capitalised(small: Small, name: str) -> None:
+    small.say("s", ("someone", "we talked of the harbour"), (name, "we talked of the harbour"))
+
+    def named(query: str) -> str | None:
+        with small.rt.storage.read() as view:
+            place = view.workspaces.by_slug(WORKSPACE)
+            assert place is not None
+            peer = recall.understand(view, place.key, query).named
+        return None if peer is None else peer.slug
+
+    assert named(f"when {name} we see the harbour") is None
+    assert named(f"what did {name.title()} say of the harbour") == name
+    assert named(f"what did {name.title()} and Someone say") is None, "two are named"
+
+
+def test_the_day_a_query_names_weighs_more(small: Small) -> None:
+    small.say("a", ("ann", "we met at the harbour"), at=datetime(2023, 5, 7, 12, tzinfo=UTC))
+    small.say("b", ("ann", "we met at the harbour"), at=datetime(2023, 5, 8, 12, tzinfo=UTC))
+    assert found(small, "harbour on 8 May 2023")[0].created_at.day == 8
+    assert found(small, "harbour 2023-05-07")[0].created_at.day == 7
+
+
+@pytest.mark.parametrize(
+    ("query", "hit"),
+    [
+        ("猫", "猫が好きです。明日は東京へ行きます"),
+        ("東京", "猫が好きです。明日は東京へ行きます"),
+        ("北京大学在哪里", "我昨天在北京大学学习了中文"),
+        ("Strassenbahn", "Die Straßenbahn fährt um acht Uhr ab"),
+        ("FÄHRT STRASSENBAHN", "Die Straßenbahn fährt um acht Uhr ab"),
+        ('"heron', "a heron by the river"),
+        ("heron AND NOT river", "a heron by the river"),
+        ("NEAR(heron, 2) OR violin*", "a heron by the river"),
+        ("heron'); DROP TABLE messages; --", "a heron by the river"),
+        ("heron\0 river", "a heron by the river"),
+        ("\ud83d\udc26 heron \u202e", "a heron by the river"),
+        ("heron " + "zzyzx " * 1700, "a heron by the river"),
+    ],
+)
+def test_queries_of_every_kind_find_what_they_name(small: Small, query: str, hit: str) -> None:
+    for number, text in enumerate(
+        (
+            "猫が好きです。明日は東京へ行きます",
+            "我昨天在北京大学学习了中文",
+            "Die Straßenbahn fährt um acht Uhr ab",
+            "a heron by the river",
+            "nothing of that",
+        )
+    ):
+        small.say(f"s{number}", ("ann", text))
+    assert small.search(query)[:1] == [hit]
+
+
+@pytest.mark.parametrize("query", ["", "   ", "?!…", "what is the", "\0"])
+def test_a_query_that_says_nothing_finds_the_newest(small: Small, query: str) -> None:
+    small.say("s", ("ann", "first"), ("ann", "second"), ("bob", "third"))
+    assert small.search(query, 2) == ["third", "second"]
+    assert small.search(query, peer="ann") == ["second", "first"]
+    assert small.search(query, filters={"peer_id": "bob"}) == ["third"]
+    small.peer("carl")
+    small.conclude("ann", "bob", "likes tea")
+    small.clock.advance(minutes=1)
+    small.conclude("ann", "bob", "plays chess")
+    small.conclude("ann", "carl", "is tall")
+    if query == "what is the":  # which has a vector, though no term
+        assert set(small.ask(query, "ann", "bob")) == {"plays chess", "likes tea"}
+        return
+    assert small.ask(query, "ann", "bob") == ["plays chess", "likes tea"]
+    assert small.ask(query, "ann", "bob", top_k=1) == ["plays chess"]
+    assert small.ask(query, "ann", "bob", distance=0.5) == []
+    assert small.represented("ann", target="bob", search_query=query, max_conclusions=1) == ["plays chess"]
+
+
+def test_conclusions_are_found_by_their_words_and_confined_to_the_pair(small: Small) -> None:
+    small.peer("ann", "bob")
+    small.conclude("ann", "bob", "plays the violin", "owns a boat", "likes copper pots")
+    small.conclude("bob", "ann", "plays the violin too")
+    assert small.ask("who has a violin?", "ann", "bob")[0] == "plays the violin"
+    assert small.ask("violin", "bob", "ann") == ["plays the violin too"]
+    assert small.ask("violin", "ann", "ann") == []
+    assert small.ask("violin", "ann", "nobody") == []
+    assert len(small.ask("violin", "ann", "bob", top_k=2)) == 2, "the nearest fill up"
+
+
+def test_results_never_exceed_the_limit_nor_repeat(small: Small) -> None:
+    for number in range(60):
+        small.say("s", ("ann", f"a heron by the river {number % 7}"))
+    for limit in (1, 3, 50, 100):
+        keys = [message.key for message in found(small, "heron river", limit)]
+        assert len(keys) == min(limit, 60)
+        assert len(set(keys)) == len(keys)

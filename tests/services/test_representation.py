@@ -1,0 +1,136 @@
+"""Which conclusions a representation chooses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from memservice.domain import tokens
+from memservice.domain.records import DEDUCTIVE
+from memservice.services import conclusions, context
+from memservice.services.representation import RepresentationOptions
+from services.conftest import Begin
+from services.world import ME, WORKSPACE, Small
+
+
+@pytest.fixture
+def known(small: Small) -> Small:
+    """Ten facts about ann, a minute apart; the oldest ones were derived most often."""
+    small.peer("ann", "bob")
+    for number in range(10):
+        small.clock.advance(minutes=1)
+        (made,) = small.conclude("ann", "ann", f"fact {number}")
+        frequent = replace(made, times_derived=10 - number)
+        small.rt.storage.write(lambda view, row=frequent: view.conclusions.put([row]))  # type: ignore[misc]
+    return small
+
+
+def facts(*numbers: int) -> list[str]:
+    return [f"fact {number}" for number in numbers]
+
+
+def test_the_newest_are_chosen_and_shown_oldest_first(known: Small) -> None:
+    assert known.represented("ann", max_conclusions=3) == facts(7, 8, 9)
+    assert known.represented("ann") == facts(*range(10))
+    assert known.represented("ann", target="bob") == []
+
+
+@pytest.mark.parametrize(
+    ("most", "chosen"), [(1, (9,)), (2, (0, 9)), (3, (0, 8, 9)), (4, (0, 1, 8, 9)), (5, (0, 1, 7, 8, 9)), (20, range(10))]
+)
+def test_half_are_the_most_frequent_if_asked(known: Small, most: int, chosen: tuple[int, ...]) -> None:
+    assert known.represented("ann", include_most_frequent=True, max_conclusions=most) == facts(*chosen)
+
+
+def test_exact_duplicates_are_shown_once_and_leave_room(small: Small) -> None:
+    small.peer("ann")
+    small.conclude("ann", "ann", "first", "Likes tea", " likes TEA ", "likes tea", "last")
+    assert small.represented("ann", max_conclusions=10) == ["first", "likes tea", "last"]
+    small.derive("ann", "ann", "likes tea", DEDUCTIVE)
+    assert "## Deductive Observations" in small.represent("ann"), "the same words at another level are another conclusion"
+
+
+def test_allowlists_admit_explicit_conclusions_of_their_sessions_only(small: Small) -> None:
+    small.say("s", ("ann", "hello"))
+    small.say("t", ("ann", "hello"))
+    small.conclude("ann", "ann", "in s", session="s")
+    small.conclude("ann", "ann", "in t", session="t")
+    small.conclude("ann", "ann", "anywhere")
+    stamped = small.conclude("ann", "ann", "deduced", session="s")[0]
+    small.rt.storage.write(lambda view: view.conclusions.put([replace(stamped, level=DEDUCTIVE)]))
+    assert small.represented("ann", session="s") == ["in s"]
+    assert small.represented("ann", filters={"session_id": ["s", "t"]}) == ["in s", "in t"]
+    assert small.represented("ann", filters={"session_id": {"in": ["t"]}}) == ["in t"]
+    assert small.represented("ann", filters={"session_id": []}) == []
+    assert small.represented("ann", session="nowhere") == []
+    assert "deduced" in small.represent("ann")
+    for options in ({"session": "s"}, {"filters": {"session_id": ["s"]}}):
+        assert small.represented("ann", search_query="anywhere in t, deduced", **options)[-1:] == ["in s"]
+        assert not {"in t", "anywhere", "deduced"} & set(small.represented("ann", search_query="anywhere in t, deduced", **options))
+
+
+def test_a_query_spends_the_budget_on_the_best(begin: Begin) -> None:
+    small = begin(REPRESENTATION_MAX_TOKENS="60")
+    small.peer("ann")
+    for number in range(30):
+        small.clock.advance(minutes=1)
+        small.conclude(
+            "ann", "ann", f"went past the lighthouse number {number}" if number % 6 == 0 else f"ate meal number {number} at noon"
+        )
+    text = small.represented("ann", search_query="lighthouse")
+    assert sum(tokens.count(line) for line in text) <= 60
+    assert {f"went past the lighthouse number {number}" for number in range(0, 30, 6)} <= set(text)
+    assert text == sorted(text, key=lambda line: int("".join(filter(str.isdigit, line)))), "by time, once chosen"
+    assert len(small.represented("ann", search_query="lighthouse", max_conclusions=2)) == 2
+    assert len(small.represented("ann", max_conclusions=30)) == 30, "without a query there is no budget"
+
+
+def test_what_was_said_is_quoted_beside_what_was_concluded(small: Small) -> None:
+    small.peer("ann", metadata={"name": "Ann Lee"})
+    small.say("s", ("ann", "The lighthouse is red."), ("bob", "A green lighthouse stands there."), ("ann", "Good night."))
+    assert "Ann Lee: The lighthouse is red." in small.represented("ann", search_query="lighthouse")
+    assert not any("green" in line for line in small.represented("ann", search_query="lighthouse")), "only by the observed"
+    small.conclude("ann", "ann", "saw a lighthouse")
+    assert "saw a lighthouse" in small.represented("ann", search_query="lighthouse")
+    assert not any(":" in line for line in small.represented("ann")), "messages come with a query only"
+
+
+def test_a_message_is_not_quoted_beside_its_own_conclusion(small: Small) -> None:
+    (said,) = small.say("s", ("ann", "The lighthouse is red."))
+    small.derive("ann", "ann", "The lighthouse is red.", message_keys=[said.key])
+    assert small.represented("ann", search_query="lighthouse") == ["The lighthouse is red."]
+
+
+def test_others_are_quoted_as_far_as_the_observer_heard_them(small: Small) -> None:
+    small.say("s", ("ann", "The lighthouse is red."))
+    small.say("t", ("ann", "My lighthouse is green."), ("bob", "Really?"))
+    assert small.represented("bob", target="ann", search_query="lighthouse") == ["ann: My lighthouse is green."]
+
+
+def test_a_distance_keeps_messages_out(small: Small) -> None:
+    small.say("s", ("ann", "The lighthouse is red."))
+    small.conclude("ann", "ann", "saw a lighthouse")
+    assert small.represented("ann", search_query="lighthouse", search_max_distance=0.9) == ["saw a lighthouse"]
+
+
+def test_search_top_k_bounds_what_the_query_adds(known: Small) -> None:
+    assert known.represented("ann", search_query="fact 3", search_top_k=1, max_conclusions=3) == facts(3, 8, 9)
+
+
+def test_a_peers_context_mixes_in_the_most_frequent_as_asked(known: Small) -> None:
+    options = RepresentationOptions(max_conclusions=2, include_most_frequent=True)
+    found = context.of_peer(known.rt, ME, WORKSPACE, "ann", options)
+    assert [line.partition("] ")[2] for line in found.representation.splitlines() if line.startswith("[")] == facts(0, 9)
+    assert (found.peer, found.target, found.card) == ("ann", "ann", None)
+
+
+def test_deleted_conclusions_are_in_none(known: Small) -> None:
+    with known.rt.storage.read() as view:
+        place = view.workspaces.by_slug(WORKSPACE)
+        assert place is not None
+        found = {row.content: row.uid for row in view.conclusions.page(place.key)}
+    conclusions.delete(known.rt, ME, WORKSPACE, found["fact 9"])
+    conclusions.delete(known.rt, ME, WORKSPACE, found["fact 0"])
+    assert known.represented("ann", max_conclusions=2, include_most_frequent=True) == facts(1, 8)
+    assert "fact 9" not in known.represented("ann", search_query="fact 9")
