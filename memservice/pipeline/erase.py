@@ -16,6 +16,7 @@ from memservice.domain.filters import Node, where
 from memservice.pipeline.handler import Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import indexing
+from memservice.spi.rows import Order
 from memservice.spi.schema import BY_RECORD
 from memservice.spi.storage import View
 
@@ -57,6 +58,16 @@ OF_WORKSPACE: tuple[type[Any], ...] = (
 
 INDEXED: Mapping[type[Any], str] = {r.Message: "message", r.Conclusion: "conclusion", r.Document: "document"}
 """Records that lie in the indexes, under which kind."""
+
+ORDERS: Mapping[tuple[type[Any], type[Any]], tuple[str, ...]] = {
+    (r.Session, r.Conclusion): ("state",),
+    (r.Session, r.Message): ("seq",),
+    (r.Workspace, r.Task): ("kind", "state", "session_key", "unit"),
+    (r.Workspace, r.Conclusion): ("state", "created_at"),
+    (r.Workspace, r.Session): ("created_at",),
+    (r.Workspace, r.Peer): ("created_at",),
+}
+"""Where there may be many rows: the order in which an index has them, so that no step sorts all that are left."""
 
 Doomed = r.Session | r.Workspace
 Told = frozenset[tuple[type[Any], int]]
@@ -139,7 +150,8 @@ def _is_told(doomed: Doomed, record: type[Any]) -> bool:
 def _left(view: View, doomed: Doomed, limit: int) -> Iterator[tuple[type[Any], list[Any]]]:
     """What is left of it, in the order in which it has to go: at most `limit` rows, record by record, each read when it is asked for."""
     for record in OF_SESSION if isinstance(doomed, r.Session) else OF_WORKSPACE:
-        rows = view.rows.page(record, _of(doomed, record), limit=limit)
+        order = [Order(field) for field in ORDERS.get((type(doomed), record), ())]
+        rows = view.rows.page(record, _of(doomed, record), [*order, Order("key")], limit)
         if rows:
             limit -= len(rows)
             yield record, rows

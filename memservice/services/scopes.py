@@ -166,7 +166,7 @@ def remove_session(rt: Runtime, who: Principal, workspace: str, name: str, sessi
         member = view.members.one(found.key, scope.key, lock=True)
         inside = member is not None and member.left_at is None
         if member is not None and inside:
-            view.members.put([replace(member, left_at=rt.clock())])
+            view.members.put([replace(member, left_at=rt.clock(), left_seq=found.message_count)])
         # What a removal that failed has left behind is tried again.
         if inside or _knows(view, scope, found):
             view.tasks.add([outbox.scope_removal(rt, scope, found)])
@@ -217,7 +217,7 @@ def add_session(rt: Runtime, view: View, scope: Peer, session: Session) -> bool:
             observe_others=True,
             joined_at=now,
         )
-    view.members.put([replace(member, joined_at=now, left_at=None)])
+    view.members.put([replace(member, joined_at=now, left_at=None, left_seq=None)])
     if session.message_count:
         _await_backfill(rt, view, scope, session)
     return True
