@@ -212,6 +212,7 @@ def test_two_names_of_one_setting_must_agree(tmp_path: Path) -> None:
         ({"SUMMARY_MESSAGES_PER_SHORT_SUMMARY": "60"}, "must be less than SUMMARY_MESSAGES_PER_LONG_SUMMARY = 60"),
         ({"DERIVER_POLLING_SLEEP_INTERVAL_SECONDS": "31"}, "must not exceed DERIVER_POLLING_SLEEP_MAX_INTERVAL_SECONDS"),
         ({"TELEMETRY_ENABLED": "1"}, "needs TELEMETRY_ENDPOINT"),
+        ({"WEBHOOK_ALLOW_NETWORKS": '["10.0.0.0/8", "10.0.0.0/33"]'}, "WEBHOOK_ALLOW_NETWORKS: '10.0.0.0/33' is no network"),
     ],
 )
 def test_settings_that_contradict_each_other(tmp_path: Path, sources: dict[str, str], message: str) -> None:

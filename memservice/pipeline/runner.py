@@ -117,9 +117,11 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: threading.Event) 
     while True:
         pending = [] if stop.is_set() else _due(rt, lease.unit)
         if not pending:
-            if rt.storage.write(lambda view: _release(rt, view, lease, report, stop.is_set())):
-                return
-            continue
+            released = rt.storage.write(lambda view: _release(rt, view, lease, report, stop.is_set()))
+            if released is None:
+                continue
+            webhooks.tell(rt, released.event)
+            return
         tasks = pending[:1]
         try:
             handler = HANDLERS.get(tasks[0].kind)
@@ -165,14 +167,20 @@ def _due(rt: Runtime, unit: str) -> list[Task]:
     return pending if pending and pending[0].not_before <= rt.clock() else []
 
 
-def _release(rt: Runtime, view: View, lease: Lease, report: RunReport, stopping: bool) -> bool:
-    """Give the unit up, unless work arrived in the meantime; in one transaction, so that nothing falls between two runs."""
+@dataclass(frozen=True, slots=True)
+class _Released:
+    event: webhooks.Event | None
+    """To be told, now that the unit is worked off."""
+
+
+def _release(rt: Runtime, view: View, lease: Lease, report: RunReport, stopping: bool) -> _Released | None:
+    """Give the unit up; None if work arrived in the meantime. In one transaction, so that nothing falls between two runs."""
     first = view.tasks.pending(lease.unit, 1)
     if first and first[0].not_before <= rt.clock() and not stopping:
-        return False
+        return None
     if view.tasks.release(lease) and not first and report.last is not None and report.last.kind in TOLD_WHEN_EMPTY:
-        webhooks.queue_empty(rt, view, report.last)
-    return True
+        return _Released(webhooks.queue_empty(rt, view, report.last))
+    return _Released(None)
 
 
 def _commit(rt: Runtime, view: View, lease: Lease, prepared: Prepared, tasks: Sequence[Task]) -> Outcome | Unfinished:

@@ -5,21 +5,28 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from memservice.domain.filters import where
 from memservice.domain.ids import new_uid
-from memservice.domain.records import ACTIVE, PAUSED, Delivery, Task, WebhookEndpoint
+from memservice.domain.records import ACTIVE, DELETING, FAILED, PAUSED, PENDING, Delivery, Task, WebhookEndpoint
 from memservice.pipeline.handler import Failed, Outcome, Prepared, nothing
 from memservice.runtime import Runtime
-from memservice.services.webhooks import SECRET_PREFIX
+from memservice.services import outbox
+from memservice.services.webhooks import IS_PAUSED, SECRET_PREFIX
 from memservice.spi.storage import View
 from memservice.spi.webhooks import Outcome as Answer
+
+log = logging.getLogger("memservice.webhooks")
 
 GROWTH = 3
 """Factor between two pauses."""
 LONGEST_PAUSE_SECONDS = 4 * 3600.0
+MAX_ERROR = 2_000
+"""Characters of an error that are kept."""
 
 
 class Webhook:
@@ -32,19 +39,22 @@ class Webhook:
         task = tasks[0]
         with rt.storage.read() as view:
             endpoint = view.webhooks.by_key(int(task.payload["endpoint"]))
-        if endpoint is None:
+            workspace = None if endpoint is None else view.workspaces.by_key(endpoint.workspace_key)
+        if endpoint is None or workspace is None or workspace.state == DELETING:
             return nothing(skipped="the endpoint is gone")
         body = str(task.payload["body"]).encode()
         headers = signed_headers(rt, endpoint, str(task.payload["event_uid"]), body)
-        answer = rt.webhook_transport(endpoint.url).deliver(endpoint.url, body, headers)
+        answer = _deliver(rt, endpoint.url, body, headers)
         attempt = _record(rt, task, endpoint, answer)
         if not answer.delivered:
             raise NotDelivered(rt, endpoint, attempt)
 
         def store(view: View) -> Outcome:
-            view.webhooks.record(attempt)
             present = view.webhooks.by_key(endpoint.key, lock=True)
-            if present is not None and (present.failures or present.state != ACTIVE):
+            if present is None:
+                return {"skipped": "the endpoint is gone"}
+            view.webhooks.record(attempt)
+            if present.failures or present.state != ACTIVE:
                 view.webhooks.save(replace(present, failures=0, state=ACTIVE))
             return {"delivered": 1}
 
@@ -56,6 +66,14 @@ class Webhook:
             return None
         pause: float = min(settings.first_pause_seconds * GROWTH ** (attempts - 1), LONGEST_PAUSE_SECONDS)
         return pause * random.uniform(0.8, 1.2)
+
+
+def _deliver(rt: Runtime, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    try:
+        return rt.webhook_transport(url).deliver(url, body, headers)
+    except Exception as error:  # a transport may fail in any way, or be gone; that is an attempt like any other
+        log.error("the transport of an endpoint failed: %s", type(error).__name__, exc_info=error)
+        return Answer(error=f"{type(error).__name__}: {error}"[:MAX_ERROR])
 
 
 @dataclass
@@ -70,12 +88,24 @@ class NotDelivered(Failed):
         return self.attempt.error or f"the endpoint answered {self.attempt.status}"
 
     def record(self, view: View, rests: bool) -> None:
+        present = view.webhooks.by_key(self.endpoint.key, lock=True)
+        if present is None:
+            return
         view.webhooks.record(self.attempt)
-        present = view.webhooks.by_key(self.endpoint.key, lock=True) if rests else None
-        if present is not None:
-            failures = present.failures + 1
-            paused = failures >= self.rt.settings.webhook.pause_after
-            view.webhooks.save(replace(present, failures=failures, state=PAUSED if paused else present.state))
+        if not rests:
+            return
+        failures = present.failures + 1
+        paused = failures >= self.rt.settings.webhook.pause_after
+        view.webhooks.save(replace(present, failures=failures, state=PAUSED if paused else present.state))
+        if paused:
+            _rest_too(self.rt, view, present)
+
+
+def _rest_too(rt: Runtime, view: View, endpoint: WebhookEndpoint) -> None:
+    """An endpoint is paused: what waits for it waits for somebody to have it delivered again."""
+    waiting = where(unit=outbox.webhook_unit(endpoint), state=PENDING)
+    view.rows.change(Task, waiting, state=FAILED, last_error=IS_PAUSED, finished_at=rt.clock())
+    log.warning("endpoint %s is paused: it failed too often. Deliver an event to it again to end the pause", endpoint.uid)
 
 
 def _record(rt: Runtime, task: Task, endpoint: WebhookEndpoint, answer: Answer) -> Delivery:

@@ -7,16 +7,20 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from memservice.domain.errors import Unavailable
 from memservice.pipeline import maintenance
 from memservice.pipeline.runner import RunReport, run
 from memservice.runtime import Runtime
+from memservice.services import outbox
 from memservice.spi.capabilities import Capability
 
 log = logging.getLogger("memservice.worker")
 
+DELIVERIES_AT_ONCE = 8
+"""Endpoints that one worker delivers to at the same time. They wait on strangers' servers, so they have threads of their own, and
+whatever an endpoint does holds up no other work."""
 SLICE_SECONDS = 0.5
 """Longest wait in one piece, so that a stop is heard soon."""
 STORE_PAUSE_SECONDS = 1.0
@@ -34,6 +38,8 @@ class Worker:
         remote = Capability.REMOTE in rt.reasoner.capabilities
         self._at_once = max(settings.workers, rt.settings.worker.remote_units if remote else 1)
         self._swept = self._freed = float("-inf")
+        self._delivering: dict[str, Future[RunReport]] = {}
+        """Units of webhooks that are in hand, or wait for a thread."""
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop. The store being away is logged and waited for; it never ends the worker."""
@@ -43,11 +49,11 @@ class Worker:
         log.info("working, %d unit(s) at once", self._at_once)
         idle = 0
         reachable = True
-        with ThreadPoolExecutor(self._at_once, thread_name_prefix="unit") as pool:
+        with _Pools(self._at_once) as pools:
             while not stop.is_set():
                 try:
                     self._tend()
-                    worked = any(report.done or report.failed or report.steps for report in self._round(pool, stop))
+                    worked = any(report.done or report.failed or report.steps for report in self._round(pools, stop))
                     reachable = True
                 except Unavailable as error:
                     if reachable:
@@ -66,23 +72,38 @@ class Worker:
         stop = threading.Event()
         reports: list[RunReport] = []
         deadline = time.monotonic() + seconds
-        with ThreadPoolExecutor(self._at_once, thread_name_prefix="unit") as pool:
+        with _Pools(self._at_once) as pools:
             while time.monotonic() < deadline:
-                done = self._round(pool, stop)
-                if not done:
+                done = self._round(pools, stop)
+                if not done and self._delivering:
+                    wait(self._delivering.values(), max(0.0, deadline - time.monotonic()), FIRST_COMPLETED)
+                elif not done:
                     return reports
                 reports += done
         raise TimeoutError(f"still working after {seconds} s")
 
-    def _round(self, pool: ThreadPoolExecutor, stop: threading.Event) -> list[RunReport]:
-        """Work on the units that are ready now."""
+    def _round(self, pools: _Pools, stop: threading.Event) -> list[RunReport]:
+        """Work on the units that are ready now, and let webhooks be delivered beside; reports of what ended."""
+        ended = self._delivered()
         with self._rt.storage.read() as view:
-            units = view.tasks.ready(self._rt.clock(), self._at_once * 8)
+            # Units that wait for a thread are still ready: they must not hide the others.
+            units = view.tasks.ready(self._rt.clock(), self._at_once * 8 + len(self._delivering))
+        units = [unit for unit in units if unit not in self._delivering]
+        for unit in units:
+            if unit.startswith(f"{outbox.WEBHOOK}:"):
+                self._delivering[unit] = pools.deliveries.submit(run, self._rt, unit, stop)
+        units = [unit for unit in units if unit not in self._delivering]
         if self._at_once == 1:
-            return [run(self._rt, unit, stop) for unit in _until(stop, units)]
-        futures: list[Future[RunReport]] = [pool.submit(run, self._rt, unit, stop) for unit in units]
+            return [*ended, *(run(self._rt, unit, stop) for unit in _until(stop, units))]
+        futures: list[Future[RunReport]] = [pools.units.submit(run, self._rt, unit, stop) for unit in units]
         wait(futures)
-        return [future.result() for future in futures]
+        return [*ended, *(future.result() for future in futures)]
+
+    def _delivered(self) -> list[RunReport]:
+        ended = {unit: future for unit, future in self._delivering.items() if future.done()}
+        for unit in ended:
+            del self._delivering[unit]
+        return [future.result() for future in ended.values()]
 
     def _tend(self) -> None:
         now = time.monotonic()
@@ -114,6 +135,21 @@ class Worker:
             left = deadline - time.monotonic()
             if left <= 0 or self._rt.storage.wait_for_work(min(left, SLICE_SECONDS)):
                 return
+
+
+class _Pools:
+    """The threads of a worker: those for its own work, and those that wait for endpoints of webhooks."""
+
+    def __init__(self, at_once: int) -> None:
+        self.units = ThreadPoolExecutor(at_once, thread_name_prefix="unit")
+        self.deliveries = ThreadPoolExecutor(DELIVERIES_AT_ONCE, thread_name_prefix="delivery")
+
+    def __enter__(self) -> _Pools:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.units.shutdown(cancel_futures=True)
+        self.deliveries.shutdown(cancel_futures=True)
 
 
 def _until(stop: threading.Event, units: list[str]) -> Iterator[str]:

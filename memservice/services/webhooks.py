@@ -10,16 +10,18 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from memservice.domain.errors import ConfigurationError, Conflict, InvalidInput, NotFound, Problem
-from memservice.domain.filters import where
+from memservice.domain.filters import all_of, where
+from memservice.domain.filters.ast import Contains
 from memservice.domain.ids import new_uid
-from memservice.domain.records import FAILED, PAUSED, PENDING, Delivery, Task, WebhookEndpoint
+from memservice.domain.records import DELETING, FAILED, PAUSED, PENDING, Delivery, Task, WebhookEndpoint
 from memservice.domain.times import wire_seconds
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import outbox, workspaces
+from memservice.services import access, listeners, outbox, workspaces
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
@@ -31,7 +33,16 @@ WIRE_TYPES: Mapping[str, str] = {QUEUE_EMPTY: "queue.empty", TEST: "test.event"}
 """As `type` says in what is delivered."""
 
 MAX_URL = 2048
+IS_PAUSED = "the endpoint is paused"
 SECRET_PREFIX = "whsec_"  # noqa: S105  # marks secrets, is none
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, as plugins are told of it and, under its name on the wire, webhooks."""
+
+    kind: str
+    data: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +56,29 @@ class Registered:
         return self.endpoint.secret if self.created else None
 
 
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """An event that an endpoint never took."""
+
+    uid: str
+    event_uid: str
+    event: str
+    attempts: int
+    error: str | None
+    created_at: datetime
+
+
 def register(rt: Runtime, who: Principal, workspace: str, url: str) -> Registered:
     """The workspace's endpoint of that URL, made if there is none. The URL is checked by the transport of its scheme."""
+    access.require(who, workspace)
     address: str = strip_nul(url).strip()
     _check(rt, address)
 
     def store(view: View) -> Registered:
-        place = workspaces.require(view, workspace)
+        # Held until commit, so that two registrations at once cannot both be the last that the limit allows.
+        place = view.workspaces.by_slug(workspace, lock=True)
+        if place is None:
+            raise workspaces.not_found(workspace)
         found = view.webhooks.by_url(place.key, address)
         if found is not None:
             return Registered(found, False)
@@ -77,13 +104,14 @@ def _check(rt: Runtime, url: str) -> None:
     if "://" not in url and not url.partition(":")[1]:
         raise InvalidInput.at(*loc, message="Invalid URL format")
     try:
-        transport = rt.webhook_transport(url)
+        rt.plugins.webhook_transport(url)
     except ConfigurationError as error:
         raise InvalidInput.at(*loc, message="Only HTTP and HTTPS URLs are allowed") from error
-    transport.check(url)
+    rt.webhook_transport(url).check(url)
 
 
 def page(rt: Runtime, who: Principal, workspace: str, paging: Paging) -> Page[WebhookEndpoint]:
+    access.require(who, workspace)
     with rt.storage.read() as view:
         place = view.workspaces.by_slug(workspace)
         if place is None:
@@ -106,6 +134,7 @@ def _require(view: View, workspace: str, uid: str) -> WebhookEndpoint:
 
 def delete(rt: Runtime, who: Principal, workspace: str, uid: str) -> None:
     """Forget an endpoint, what waits to be delivered to it, and the record of what was."""
+    access.require(who, workspace)
 
     def remove(view: View) -> None:
         endpoint = _require(view, workspace, uid)
@@ -117,42 +146,47 @@ def delete(rt: Runtime, who: Principal, workspace: str, uid: str) -> None:
 
 def send_test(rt: Runtime, who: Principal, workspace: str) -> None:
     """Deliver a test event to every endpoint of the workspace."""
+    access.require(who, workspace)
 
-    def store(view: View) -> None:
+    def store(view: View) -> Event | None:
         place = view.workspaces.by_slug(workspace)
-        if place is not None:
-            emit(rt, view, place.key, TEST, {"workspace_id": workspace})
+        return None if place is None else emit(rt, view, place.key, Event(TEST, {"workspace_id": workspace}))
 
-    rt.storage.write(store)
+    tell(rt, rt.storage.write(store))
 
 
-def emit(rt: Runtime, view: View, workspace: int, kind: str, data: Mapping[str, Any]) -> int:
-    """Queue an event for every endpoint of a workspace; returns for how many. What is meant for a paused one is kept as failed, so
-    that it can be delivered later."""
+def emit(rt: Runtime, view: View, workspace: int, event: Event) -> Event:
+    """Queue an event for every endpoint of a workspace; returns it, to be told once it is committed. What is meant for a paused
+    endpoint is kept as failed, so that it can be delivered later."""
     endpoints = view.webhooks.of_workspace(workspace)
-    if not endpoints:
-        return 0
-    event = {"type": WIRE_TYPES[kind], "data": dict(data), "timestamp": wire_seconds(rt.clock())}
-    body = json.dumps(event, sort_keys=True, separators=(",", ":"))
+    kind, now = WIRE_TYPES[event.kind], rt.clock()
+    wire = {"type": kind, "data": dict(event.data), "timestamp": wire_seconds(now)}
+    body = json.dumps(wire, sort_keys=True, separators=(",", ":"))
     tasks = []
     for endpoint in endpoints:
-        task = outbox.webhook(rt, endpoint, new_uid(), WIRE_TYPES[kind], body)
+        task = outbox.webhook(rt, endpoint, new_uid(), kind, body)
         if endpoint.state == PAUSED:
-            task = replace(task, state=FAILED, last_error="the endpoint is paused", finished_at=rt.clock())
+            task = replace(task, state=FAILED, last_error=IS_PAUSED, finished_at=now)
         tasks.append(task)
     view.tasks.add(tasks)
-    return len(tasks)
+    return event
 
 
-def queue_empty(rt: Runtime, view: View, task: Task) -> None:
+def tell(rt: Runtime, event: Event | None) -> None:
+    """Tell plugins of an event that was committed."""
+    if event is not None:
+        listeners.event_emitted(rt.plugins, event.kind, dict(event.data))
+
+
+def queue_empty(rt: Runtime, view: View, task: Task) -> Event | None:
     """A work unit was worked off: tell the workspace's endpoints. `task` is one of those that were done."""
-    if task.workspace_key is None or not view.webhooks.count(task.workspace_key):
-        return
+    if task.workspace_key is None or not (view.webhooks.count(task.workspace_key) or listeners.hear_events(rt.plugins)):
+        return None
     workspace = view.workspaces.by_key(task.workspace_key)
+    if workspace is None or workspace.state == DELETING:
+        return None
     session = view.sessions.by_key(task.session_key or 0)
     observed = view.peers.by_keys([task.observed_key]).get(task.observed_key) if task.observed_key else None
-    if workspace is None:
-        return
     data = {
         "workspace_id": workspace.slug,
         "queue_type": task.kind,
@@ -160,11 +194,12 @@ def queue_empty(rt: Runtime, view: View, task: Task) -> None:
         "observer": None,
         "observed": observed.slug if observed else None,
     }
-    emit(rt, view, workspace.key, QUEUE_EMPTY, data)
+    return emit(rt, view, workspace.key, Event(QUEUE_EMPTY, data))
 
 
 def deliveries(rt: Runtime, who: Principal, workspace: str, uid: str, paging: Paging) -> Page[Delivery]:
     """Attempts to deliver to an endpoint, newest first."""
+    access.require(who, workspace)
     with rt.storage.read() as view:
         key = _require(view, workspace, uid).key
         return read_page(
@@ -174,31 +209,57 @@ def deliveries(rt: Runtime, who: Principal, workspace: str, uid: str, paging: Pa
         )
 
 
-def dead_letters(rt: Runtime, who: Principal, workspace: str, uid: str, paging: Paging) -> Page[Task]:
+def dead_letters(rt: Runtime, who: Principal, workspace: str, uid: str, paging: Paging) -> Page[DeadLetter]:
     """Events that an endpoint never took, oldest first."""
+    access.require(who, workspace)
     with rt.storage.read() as view:
         condition = where(unit=outbox.webhook_unit(_require(view, workspace, uid)), state=FAILED)
         return read_page(
             paging,
-            lambda: view.rows.page(Task, condition, paging.order(), paging.size, paging.offset),
+            lambda: [_letter(task) for task in view.rows.page(Task, condition, paging.order(), paging.size, paging.offset)],
             lambda: view.rows.count(Task, condition),
         )
 
 
+def _letter(task: Task) -> DeadLetter:
+    event = task.payload
+    return DeadLetter(task.uid, str(event["event_uid"]), str(event["event"]), task.attempts, task.last_error, task.created_at)
+
+
 def redeliver(rt: Runtime, who: Principal, workspace: str, uid: str) -> Task:
-    """Deliver an event again: that of an attempt, or a dead letter, by its id. Works for a paused endpoint; success ends the pause."""
+    """Deliver an event again: that of an attempt, or a dead letter, by its id. Works for a paused endpoint; success ends the pause.
+
+    What still waits for its next try is tried at once; what rests gets all its tries again. Only what was delivered is queued anew.
+    """
+    access.require(who, workspace)
 
     def store(view: View) -> Task:
         place = view.workspaces.by_slug(workspace)
         attempt = None if place is None else view.webhooks.delivery(place.key, uid)
-        letter = None if attempt is not None or place is None else view.tasks.by_uid(uid)
-        if letter is not None and letter.kind == outbox.WEBHOOK and place is not None and letter.workspace_key == place.key:
-            if letter.state == FAILED:
-                view.tasks.retry([letter.key], rt.clock())
-            return letter
         endpoint = None if attempt is None else view.webhooks.by_key(attempt.endpoint_key)
-        if attempt is None or endpoint is None:
+        if attempt is not None and endpoint is not None:
+            return _again(rt, view, endpoint, attempt)
+        letter = None if place is None else view.tasks.by_uid(uid)
+        if letter is None or place is None or letter.kind != outbox.WEBHOOK or letter.workspace_key != place.key:
             raise NotFound(f"Delivery {uid} not found in workspace {workspace}")
-        return view.tasks.add([outbox.webhook(rt, endpoint, attempt.event_uid, attempt.event, attempt.body)])[0]
+        return _at_once(rt, view, letter)
 
     return rt.storage.write(store)
+
+
+def _again(rt: Runtime, view: View, endpoint: WebhookEndpoint, attempt: Delivery) -> Task:
+    of_event = all_of(
+        where(unit=outbox.webhook_unit(endpoint), state=(PENDING, FAILED)), Contains("payload", {"event_uid": attempt.event_uid})
+    )
+    waiting = view.rows.page(Task, of_event, limit=1)
+    if waiting:
+        return _at_once(rt, view, waiting[0])
+    return view.tasks.add([outbox.webhook(rt, endpoint, attempt.event_uid, attempt.event, attempt.body)])[0]
+
+
+def _at_once(rt: Runtime, view: View, task: Task) -> Task:
+    if task.state == FAILED:
+        view.tasks.retry([task.key], rt.clock())
+    elif task.state == PENDING:
+        view.tasks.save(replace(task, not_before=min(task.not_before, rt.clock())))
+    return task

@@ -229,8 +229,20 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         )
     if settings.auth.use_auth and not settings.auth.jwt_secret:
         yield f"AUTH_USE_AUTH = true needs AUTH_JWT_SECRET. {SIGNING_RECIPE}"
+    if settings.webhook.allow_networks:
+        yield from _bad_networks(settings.webhook.allow_networks)
     if settings.telemetry.enabled and not settings.telemetry.endpoint:
         yield "TELEMETRY_ENABLED = true needs TELEMETRY_ENDPOINT"
+
+
+def _bad_networks(networks: Sequence[str]) -> Iterator[str]:
+    from ipaddress import ip_network
+
+    for network in networks:
+        try:
+            ip_network(network.strip(), strict=False)
+        except ValueError:
+            yield f"WEBHOOK_ALLOW_NETWORKS: {network!r} is no network; write it as 10.0.0.0/8 or fd00::/8"
 
 
 def _dull(leaf: Leaf, row: SettingRow) -> bool:

@@ -17,5 +17,5 @@ import pytest
 
 # So that a failing assertion inside a suite shows its values, as one in a test file does.
 pytest.register_assert_rewrite(
-    *(f"memservice.testing.{suite}" for suite in ("storage", "text", "vectors", "embedding", "reasoner")),
+    *(f"memservice.testing.{suite}" for suite in ("storage", "text", "vectors", "embedding", "reasoner", "webhooks")),
 )

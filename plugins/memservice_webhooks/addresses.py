@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import threading
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as Late
+from queue import Empty, SimpleQueue
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 RESOLVE_SECONDS = 2.0
+AT_ONCE = 32
+"""Names that may be in resolution. The resolver cannot be interrupted, so one that never answers keeps its thread for a while."""
 
-_NAT64 = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"))
-_ALSO_PRIVATE = tuple(
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
+_NOT_PUBLIC = tuple(
     ipaddress.ip_network(network)
-    # Carrier NAT, benchmarking, documentation and "this network": listed here because older Pythons take some of them for global.
-    for network in ("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4", "fec0::/10")
-)
+    # Carrier NAT, benchmarking, documentation, anycast relays and "this network": older Pythons take some of them for global.
+    for network in (
+        "0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4", "2001:db8::/32", "3fff::/20"
+    )
+)  # fmt: skip
 
-_pool = ThreadPoolExecutor(4, thread_name_prefix="resolve")
+_resolving = threading.BoundedSemaphore(AT_ONCE)
 
 
 class Blocked(Exception):
@@ -36,48 +41,71 @@ class Unresolved(Exception):
 
 
 class Guard:
+    """Raises ValueError for a network that is none."""
+
     def __init__(self, allowed: Iterable[str]) -> None:
-        self._allowed: Sequence[Network] = [ipaddress.ip_network(network, strict=False) for network in allowed]
+        self._allowed: Sequence[Network] = [ipaddress.ip_network(network.strip(), strict=False) for network in allowed]
 
     def permits(self, address: Address) -> bool:
         """False for an address inside a network, in any of the forms in which it can be written."""
-        inner = _inner(address)
-        if any(form.version == network.version and form in network for network in self._allowed for form in (address, inner)):
+        real = _carried(address)
+        forms = {address, real}
+        if any(form.version == network.version and form in network for network in self._allowed for form in forms):
             return True
-        return all(_is_public(form) for form in {address, inner})
+        return _is_public(real)
 
     def resolve(self, host: str, port: int, seconds: float = RESOLVE_SECONDS) -> list[Address]:
         """The host's addresses, each of them checked. Raises `Blocked` if any is not permitted, `Unresolved` without an answer."""
-        future = _pool.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-        try:
-            found = future.result(seconds)
-        except (Late, OSError, UnicodeError) as error:
-            raise Unresolved(f"{host} could not be resolved ({type(error).__name__})") from error
-        addresses = list(dict.fromkeys(ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found))
+        addresses = _look_up(host, port, seconds)
         for address in addresses:
             if not self.permits(address):
                 raise Blocked(host, address)
         return addresses
 
 
-def _inner(address: Address) -> Address:
-    """The IPv4 address that an IPv6 one carries inside, else the address itself."""
+def _look_up(host: str, port: int, seconds: float) -> list[Address]:
+    """What the system's resolver says within so many seconds, without repetitions."""
+    if not _resolving.acquire(timeout=seconds):
+        raise Unresolved(f"{host} could not be resolved (too many names are being resolved)")
+    answers: SimpleQueue[list[str] | Exception] = SimpleQueue()
+
+    def ask() -> None:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            answers.put([str(entry[4][0]) for entry in found])
+        except (OSError, UnicodeError, ValueError) as error:
+            answers.put(error)
+        finally:
+            _resolving.release()
+
+    # A daemon, so that a resolver that hangs does not keep the process from ending.
+    threading.Thread(target=ask, name="resolve", daemon=True).start()
+    try:
+        answer = answers.get(timeout=seconds)
+    except Empty:
+        raise Unresolved(f"{host} could not be resolved in {seconds:g} s") from None
+    if isinstance(answer, Exception):
+        raise Unresolved(f"{host} could not be resolved ({type(answer).__name__})") from answer
+    return list(dict.fromkeys(ipaddress.ip_address(text.partition("%")[0]) for text in answer))
+
+
+def _carried(address: Address) -> Address:
+    """The IPv4 address to which packets to an IPv6 one may really go, else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped
     if address.sixtofour is not None:
         return address.sixtofour
-    if address.teredo is not None:
-        return address.teredo[1]
-    if any(address in network for network in _NAT64) or int(address) >> 32 == 0:
+    if address in _NAT64 or int(address) >> 32 == 0:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address
 
 
 def _is_public(address: Address) -> bool:
-    if any(address.version == network.version and address in network for network in _ALSO_PRIVATE):
+    if any(address.version == network.version and address in network for network in _NOT_PUBLIC):
         return False
-    if isinstance(address, ipaddress.IPv6Address) and _inner(address) != address:
-        return True  # judged by what it carries
+    # Of IPv6, only what is given out as global unicast; Teredo, too, which leads to whatever IPv4 address it likes, is refused.
+    if isinstance(address, ipaddress.IPv6Address) and (address not in _GLOBAL_UNICAST or address.teredo is not None):
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved

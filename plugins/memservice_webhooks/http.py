@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,19 +13,28 @@ import httpcore
 
 from memservice.domain.errors import InvalidInput
 from memservice.spi.webhooks import Outcome
-from memservice_webhooks.addresses import Blocked, Guard, Unresolved
+from memservice_webhooks.addresses import RESOLVE_SECONDS, Address, Blocked, Guard, Unresolved
+from memservice_webhooks.deadline import Bounded, Deadline
 
 MAX_ANSWER = 64 * 1024
-"""Bytes of an answer that are read; nobody looks at them, but a connection can only be used again once they are."""
+"""Bytes of an answer that are read; nobody looks at them, but some servers only act on what they could answer."""
 LOC = ("body", "url")
+_HOST = re.compile(r"[A-Za-z0-9._-]{1,253}")
+
+_FAILURES = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError, Blocked)
+"""What an endpoint, or the way to it, can do to us."""
 
 
 class _GuardedBackend(httpcore.SyncBackend):
-    """Connects to an address that was checked, so that a name cannot be given another address between check and use."""
+    """Connects to an address that was checked, so that a name cannot be given another address between check and use.
 
-    def __init__(self, guard: Guard) -> None:
+    What it connects has `seconds` for everything, from the look-up of the name to the last byte of the answer.
+    """
+
+    def __init__(self, guard: Guard, seconds: float) -> None:
         super().__init__()
         self._guard = guard
+        self._seconds = seconds
 
     def connect_tcp(
         self,
@@ -34,17 +44,37 @@ class _GuardedBackend(httpcore.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        addresses = self._guard.resolve(host, port)
-        return super().connect_tcp(str(addresses[0]), port, timeout, local_address, socket_options)
+        deadline = Deadline(self._seconds)
+        try:
+            addresses = self._guard.resolve(host, port, min(RESOLVE_SECONDS, self._seconds))
+        except Unresolved as error:
+            raise httpcore.ConnectError(str(error)) from error
+        return Bounded(self._connect(addresses, port, deadline, socket_options), deadline)
+
+    def _connect(
+        self, addresses: list[Address], port: int, deadline: Deadline, socket_options: Iterable[Any] | None
+    ) -> httpcore.NetworkStream:
+        """To the first address that takes the connection; each gets its share of the time that is left."""
+        last: Exception = httpcore.ConnectError("the host has no address")
+        for index, address in enumerate(addresses):
+            share = deadline.left(httpcore.ConnectTimeout) / (len(addresses) - index)
+            try:
+                return super().connect_tcp(str(address), port, share, None, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                last = error
+        raise last
 
 
 class HttpTransport:
     """Never follows a redirect; bounded in time and in what it reads."""
 
     def __init__(self, allow_networks: tuple[str, ...] = (), timeout_seconds: float = 30.0) -> None:
+        """Raises ValueError for a network that is none."""
         self._guard = Guard(allow_networks)
         self._timeout = timeout_seconds
-        self._pool = httpcore.ConnectionPool(network_backend=_GuardedBackend(self._guard), max_keepalive_connections=0)
+        backend = _GuardedBackend(self._guard, timeout_seconds)
+        # Each delivery has a connection of its own: the address is checked each time, and the deadline is the connection's.
+        self._pool = httpcore.ConnectionPool(network_backend=backend, max_connections=None, max_keepalive_connections=0)
 
     def check(self, url: str) -> None:
         """A host name that does not resolve now is accepted: it is checked again at each delivery."""
@@ -65,19 +95,21 @@ class HttpTransport:
 
     def deliver(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
         began = time.monotonic()
-        deadline = began + self._timeout
-        limits = dict.fromkeys(("connect", "read", "write", "pool"), self._timeout)
         status: int | None = None
         error: str | None = None
         try:
-            with self._pool.stream("POST", url, headers=list(headers.items()), content=body, extensions={"timeout": limits}) as answer:
+            sent = [("Host", _parts(url).netloc), ("User-Agent", "memservice"), *headers.items()]
+            with self._pool.stream("POST", url, headers=sent, content=body) as answer:
                 status = answer.status
                 read = 0
                 for chunk in answer.iter_stream():
                     read += len(chunk)
-                    if read > MAX_ANSWER or time.monotonic() > deadline:
+                    if read > MAX_ANSWER:
                         break
-        except Exception as failure:  # whatever the network does is the endpoint's failure, not ours
+        except InvalidInput as failure:
+            error = str(failure)
+        except _FAILURES as failure:
+            # Once there is a status, what becomes of the rest of the answer matters to nobody.
             if status is None:
                 error = f"{type(failure).__name__}: {failure}" if str(failure) else type(failure).__name__
         return Outcome(status, error, int((time.monotonic() - began) * 1000))
@@ -87,14 +119,17 @@ def _parts(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         port = parts.port
+        host = parts.hostname or ""
+        if "[" in parts.netloc:
+            ipaddress.IPv6Address(host)
     except ValueError as error:
         raise InvalidInput.at(*LOC, message="Invalid URL format") from error
     if parts.scheme.lower() not in ("http", "https"):
         raise InvalidInput.at(*LOC, message="Only HTTP and HTTPS URLs are allowed")
-    if not parts.hostname or port == 0 or any(character.isspace() or ord(character) < 32 for character in url) or not url.isascii():
-        raise InvalidInput.at(*LOC, message="Invalid URL format")
     if parts.username is not None or parts.password is not None:
         raise InvalidInput.at(*LOC, message="The URL must not carry a user name or a password")
+    if port == 0 or not url.isascii() or not url.isprintable() or " " in url or not (_HOST.fullmatch(host) or "[" in parts.netloc):
+        raise InvalidInput.at(*LOC, message="Invalid URL format")
     return parts
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 import time
@@ -37,8 +38,13 @@ class JsonLinesTransport:
             return Outcome(error="WEBHOOK_JSONL_DIRECTORY is not set, or the name is not valid")
         line = json.dumps({"headers": dict(headers), "body": body.decode()}, sort_keys=True) + "\n"
         try:
-            with self._lock, (self._directory / f"{found[1]}.jsonl").open("ab", buffering=0) as file:
+            with self._lock, open(self._directory / f"{found[1]}.jsonl", "ab", buffering=0, opener=_append_only) as file:
                 file.write(line.encode())
         except OSError as error:
             return Outcome(error=f"{type(error).__name__}: {error.strerror}", duration_ms=int((time.monotonic() - began) * 1000))
         return Outcome(status=200, duration_ms=int((time.monotonic() - began) * 1000))
+
+
+def _append_only(path: str, flags: int) -> int:
+    """Opens files only: a link would lead out of the directory, and a pipe that nobody reads would never open."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)

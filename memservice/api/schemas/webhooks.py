@@ -40,8 +40,10 @@ class WebhookDelivery(Shape):
 
 class DeadLetter(Shape):
     id = Text(attribute="uid", required=True)
+    event_id = Text(attribute="event_uid", required=True)
+    type = Text(attribute="event", required=True)
     attempts = Whole(required=True)
-    error = Text(attribute="last_error", allow_none=True)
+    error = Text(allow_none=True)
     created_at = Moment(required=True)
 
 

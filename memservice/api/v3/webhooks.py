@@ -11,7 +11,7 @@ from memservice.api.schemas.queries import PageQuery
 from memservice.domain.records import Delivery, Task, WebhookEndpoint
 from memservice.services import webhooks
 from memservice.services.paging import Page
-from memservice.services.webhooks import Registered
+from memservice.services.webhooks import DeadLetter, Registered
 
 routes = Routes("webhooks", "Endpoints that are told of events.")
 
@@ -55,7 +55,7 @@ def list_deliveries(call: Call, workspace_id: str, endpoint_id: str) -> Page[Del
 
 
 @routes.operation("GET", _WEBHOOK + "/dead_letters", access=_OWN, query=PageQuery, answer=page_of(shapes.DeadLetter))
-def list_dead_letters(call: Call, workspace_id: str, endpoint_id: str) -> Page[Task]:
+def list_dead_letters(call: Call, workspace_id: str, endpoint_id: str) -> Page[DeadLetter]:
     """List the events that an endpoint never took"""
     return webhooks.dead_letters(call.rt, call.who, workspace_id, endpoint_id, paging(call.query))
 

@@ -1,0 +1,249 @@
+"""Which URLs may be registered, and which addresses may be connected to."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memservice.domain.errors import InvalidInput
+from memservice_webhooks import addresses
+from memservice_webhooks.addresses import Blocked, Guard, Unresolved
+from memservice_webhooks.http import HttpTransport
+
+PRIVATE = [
+    "0.0.0.0",
+    "0.1.2.3",
+    "10.0.0.1",
+    "100.64.0.1",
+    "100.127.255.254",
+    "127.0.0.1",
+    "127.255.255.255",
+    "169.254.169.254",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.0.0.8",
+    "192.0.2.1",
+    "192.88.99.1",
+    "192.168.1.1",
+    "198.18.0.1",
+    "198.19.255.255",
+    "198.51.100.7",
+    "203.0.113.9",
+    "224.0.0.1",
+    "239.255.255.250",
+    "240.0.0.1",
+    "255.255.255.255",
+    "::",
+    "::1",
+    "::127.0.0.1",
+    "::ffff:127.0.0.1",
+    "::ffff:10.0.0.1",
+    "::ffff:169.254.169.254",
+    "::ffff:0:127.0.0.1",
+    "64:ff9b::127.0.0.1",
+    "64:ff9b::10.1.2.3",
+    "64:ff9b:1::8.8.8.8",
+    "64:ff9b:1:7f00:0:100:808:808",
+    "100::1",
+    "2001::1",
+    "2001:0:5ef5:79fd:0:0:f7f7:f7f7",
+    "2001:db8::1",
+    "2002:7f00:1::1",
+    "2002:a00:1::",
+    "2002:c0a8:101::",
+    "3fff::1",
+    "5f00::1",
+    "fc00::1",
+    "fd12:3456::1",
+    "fe80::1",
+    "fec0::1",
+    "ff02::1",
+]
+PUBLIC = [
+    "8.8.8.8",
+    "93.184.215.14",
+    "100.63.255.255",
+    "100.128.0.1",
+    "172.32.0.1",
+    "2606:4700::1111",
+    "::ffff:8.8.8.8",
+    "64:ff9b::8.8.8.8",
+]
+
+NO_URL = "Invalid URL format"
+NO_SCHEME = "Only HTTP and HTTPS URLs are allowed"
+NO_USER = "The URL must not carry a user name or a password"
+INTERNAL = "The URL's host is at a private or internal address"
+
+Answer = Callable[..., list[tuple[Any, ...]]]
+
+
+def resolver(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str], Sequence[str]]) -> list[str]:
+    """Names are resolved by `answer`; returns the list of those that were asked for."""
+    asked: list[str] = []
+
+    def getaddrinfo(host: str, port: int, *args: object, **kwargs: object) -> list[tuple[Any, ...]]:
+        asked.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (text, port)) for text in answer(host)]
+
+    monkeypatch.setattr(addresses.socket, "getaddrinfo", getaddrinfo)  # type: ignore[attr-defined]
+    return asked
+
+
+def refusal(url: str, *networks: str) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        HttpTransport(networks).check(url)
+    assert [problem.loc for problem in caught.value.problems] == [("body", "url")]
+    return str(caught.value)
+
+
+def host_of(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_an_address_that_is_not_public_is_refused(address: str, scheme: str) -> None:
+    assert refusal(f"{scheme}://{host_of(address)}/hook") == INTERNAL
+    assert not Guard(()).permits(ipaddress.ip_address(address))
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_a_public_address_is_accepted(address: str) -> None:
+    HttpTransport().check(f"https://{host_of(address)}:8443/hook?x=1")
+
+
+@pytest.mark.parametrize(
+    "host", ["2130706433", "0x7f000001", "0x7f.1", "017700000001", "0177.0.0.1", "127.1", "10.1", "localhost", "LocalHost"]
+)
+def test_other_ways_to_write_an_internal_host_are_seen(host: str) -> None:
+    assert refusal(f"http://{host}/") == INTERNAL
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("http://", NO_URL),
+        ("http:///path", NO_URL),
+        ("http:example.com", NO_URL),
+        ("http://example.com:0/", NO_URL),
+        ("http://example.com:65536/", NO_URL),
+        ("http://example.com:port/", NO_URL),
+        ("http://exa mple.com/", NO_URL),
+        ("http://example.com/a b", NO_URL),
+        ("http://example.com/\r\nHost: other", NO_URL),
+        ("http://example.com/\t", NO_URL),
+        ("http://exämple.com/", NO_URL),
+        ("http://example.com/ä", NO_URL),
+        ("http://example.com\\.evil.com/", NO_URL),
+        ("http://example.com%2eevil.com/", NO_URL),
+        ("http://[::1", NO_URL),
+        ("http://[example.com]/", NO_URL),
+        ("http://[8.8.8.8]/", NO_URL),
+        ("http://" + "a" * 254 + "/", NO_URL),
+        ("ftp://example.com/", NO_SCHEME),
+        ("file:///etc/passwd", NO_SCHEME),
+        ("gopher://example.com/", NO_SCHEME),
+        ("http://user@example.com/", NO_USER),
+        ("http://user:secret@example.com/", NO_USER),
+        ("http://@example.com/", NO_USER),
+        ("http://example.com@127.0.0.1/", NO_USER),
+        ("http://example.com\\@127.0.0.1/", NO_USER),
+    ],
+)
+def test_what_is_no_good_url_is_refused_with_a_reason(url: str, message: str) -> None:
+    assert refusal(url) == message
+
+
+def test_a_host_of_which_one_address_is_internal_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolver(monkeypatch, lambda host: ["93.184.215.14", "10.0.0.1"])
+    assert refusal("https://both.example/") == INTERNAL
+
+
+def test_a_host_that_does_not_resolve_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(host: str) -> Sequence[str]:
+        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+
+    asked = resolver(monkeypatch, unknown)
+    HttpTransport().check("https://later.example/")
+    assert asked == ["later.example"]
+
+
+def test_a_resolver_that_never_answers_costs_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+
+    def slow(host: str) -> Sequence[str]:
+        over.wait(20)
+        return ["8.8.8.8"]
+
+    resolver(monkeypatch, slow)
+    began = time.monotonic()
+    HttpTransport().check("https://slow.example/")
+    assert 1.9 < time.monotonic() - began < 3.5
+    over.set()
+
+
+def test_slow_names_do_not_keep_others_from_being_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+
+    def answer(host: str) -> Sequence[str]:
+        if host.startswith("slow"):
+            over.wait(20)
+        return ["8.8.8.8"]
+
+    resolver(monkeypatch, answer)
+    guard = Guard(())
+    with ThreadPoolExecutor(10) as pool:
+        waiting = [pool.submit(guard.resolve, f"slow{n}", 80, 0.5) for n in range(10)]
+        assert guard.resolve("quick", 80, 1.0) == [ipaddress.ip_address("8.8.8.8")]
+        for future in waiting:
+            assert isinstance(future.exception(5), Unresolved)
+    over.set()
+
+
+def test_what_the_operator_allows_is_allowed_in_every_form() -> None:
+    allowed = ("127.0.0.0/8", "fd00::/8")
+    for url in ("http://127.0.0.1:9/", "http://2130706433/", "http://[::ffff:127.0.0.1]/", "http://[fd00::1]/", "http://localhost/"):
+        if url != "http://localhost/" or _localhost_is_ipv4():
+            HttpTransport(allowed).check(url)
+    assert refusal("http://10.0.0.1/", *allowed) == INTERNAL
+    assert refusal("http://[fe80::1]/", *allowed) == INTERNAL
+
+
+def _localhost_is_ipv4() -> bool:
+    return {entry[4][0] for entry in socket.getaddrinfo("localhost", 80)} == {"127.0.0.1"}
+
+
+def test_a_network_that_is_none_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"10\.0\.0\.0/33"):
+        HttpTransport(("10.0.0.0/33",))
+
+
+@given(inner=st.ip_addresses(v=4), outside=st.sampled_from(["::ffff:0:0/96", "64:ff9b::/96", "2002::/16"]))
+def test_an_address_inside_another_is_judged_by_what_it_is(inner: ipaddress.IPv4Address, outside: str) -> None:
+    network = ipaddress.ip_network(outside)
+    shift = 128 - network.prefixlen - 32
+    wrapped = ipaddress.IPv6Address(int(network.network_address) | int(inner) << shift)
+    guard = Guard(())
+    assert guard.permits(wrapped) == guard.permits(inner)
+    assert guard.permits(inner) <= (inner.is_global and not inner.is_multicast)
+
+
+@given(address=st.ip_addresses())
+def test_allowing_everything_allows_everything(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
+    assert Guard(("0.0.0.0/0", "::/0")).permits(address)
+
+
+def test_a_blocked_host_says_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolver(monkeypatch, lambda host: ["192.168.0.7"])
+    with pytest.raises(Blocked, match=r"intranet.example is at 192\.168\.0\.7, which is not a public address"):
+        Guard(()).resolve("intranet.example", 80)
