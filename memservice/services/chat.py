@@ -63,8 +63,9 @@ class Answer:
             if piece:
                 said.append(piece)
                 yield piece
-        if self.request.response_format is not None and said:
-            response_format.check_answer(self.request.response_format, "".join(said))
+        whole = "".join(said)
+        if self.request.response_format is not None and whole.strip():
+            response_format.check_answer(self.request.response_format, whole)
 
     def content(self) -> str | None:
         """The whole answer; None where nothing is to be said. Raises as `pieces` does."""

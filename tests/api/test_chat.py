@@ -1,0 +1,375 @@
+"""Chat over HTTP with the reasoner that is there by default: what is answered, from what, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from memservice.domain.errors import Unauthorised
+from memservice.services.chat import ChatOptions, ask_peer
+from memservice.services.principal import Principal
+
+if TYPE_CHECKING:
+    from api.conftest import Api
+
+NOTHING = "Nothing is known"
+EVIDENCE = ["conclusions", "messages", "tool_calls", "reasoning_trace_id"]
+
+
+def ask(api: Api, query: str, peer: str = "alice", **body: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = api.ok(api.post(f"/peers/{peer}/chat", {"query": query, **body}))
+    return answer
+
+
+def ask_all(api: Api, query: str, **body: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = api.ok(api.post("/chat", {"query": query, **body}))
+    return answer
+
+
+def read(answer: dict[str, Any]) -> list[str]:
+    """Contents of the conclusions that were read."""
+    return [item["content"] for item in answer["evidence"]["conclusions"]]
+
+
+@pytest.fixture
+def told(api: Api) -> Api:
+    """Alice and Bob in one session, Carol in another; each with a conclusion or two."""
+    api.say("home", ("alice", "I adopted a tortoise named Balthazar."), ("bob", "The tortoise ate my lettuce."))
+    api.say("work", ("carol", "Our tortoise is a robot."), ("alice", "My office is in Ghent."))
+    api.conclude("alice", "alice", "Alice keeps a tortoise.", session="home")
+    api.conclude("alice", "alice", "Alice works in Ghent.", session="work")
+    api.conclude("alice", "bob", "Bob grows lettuce.", session="home")
+    api.conclude("bob", "bob", "Bob is fond of lettuce and soup.", session="home")
+    return api
+
+
+class TestAnswer:
+    def test_is_made_of_what_is_known_with_its_sources(self, told: Api) -> None:
+        answer = ask(told, "What is the tortoise called?")
+        assert list(answer) == ["content"]
+        assert "No language model is configured" in answer["content"]
+        assert "about alice: Alice keeps a tortoise." in answer["content"]
+        assert "alice: I adopted a tortoise named Balthazar." in answer["content"]
+        assert "Ghent" not in answer["content"]
+
+    @pytest.mark.parametrize("query", ["Which planet is the biggest?", "What is alice's blood type?"])
+    def test_says_when_nothing_is_known(self, told: Api, query: str) -> None:
+        answer = ask(told, query, include_evidence=True)
+        assert answer["content"].startswith(NOTHING)
+        assert answer["evidence"] == {"conclusions": [], "messages": [], "tool_calls": [], "reasoning_trace_id": None}
+
+    def test_a_peer_without_memory(self, api: Api) -> None:
+        api.peer("alice")
+        assert ask(api, "Where do I live?")["content"].startswith(NOTHING)
+
+    @pytest.mark.parametrize("query", ["What do you know about Alice?", "Who is alice?", "Tell me everything you remember."])
+    def test_a_question_after_nothing_in_particular_gets_the_newest(self, told: Api, query: str) -> None:
+        answer = ask(told, query, include_evidence=True)
+        assert read(answer) == ["Alice works in Ghent.", "Alice keeps a tortoise."]
+        assert {item["peer_id"] for item in answer["evidence"]["messages"]} == {"alice"}
+
+    def test_about_another(self, told: Api) -> None:
+        answer = ask(told, "Who grows lettuce?", target="bob", include_evidence=True)
+        assert read(answer) == ["Bob grows lettuce."]
+        assert [(item["observer_id"], item["observed_id"]) for item in answer["evidence"]["conclusions"]] == [("alice", "bob")]
+        assert "bob" in answer["content"]
+
+    def test_draws_on_messages_of_the_sessions_that_the_peer_is_in(self, told: Api) -> None:
+        def sessions(peer: str) -> set[str]:
+            found = ask(told, "tortoise", peer, include_evidence=True)["evidence"]["messages"]
+            return {item["session_id"] for item in found}
+
+        assert sessions("alice") == {"home", "work"}
+        assert sessions("bob") == {"home"}
+        assert sessions("carol") == {"work"}
+        # Also of one that it left.
+        told.ok(told.delete("/sessions/home/peers", ["bob"]))
+        assert sessions("bob") == {"home"}
+
+    def test_older_messages_than_the_membership_count(self, api: Api) -> None:
+        api.say("s", ("alice", "The lighthouse is in Genoa."), created_at="2019-01-01T00:00:00Z")
+        api.say("s", ("bob", "Indeed."))
+        assert "Genoa" in ask(api, "Where is the lighthouse?", "bob")["content"]
+
+    def test_an_answer_need_not_repeat_its_question(self, api: Api) -> None:
+        api.say("s", ("alice", "What is your parrot called?"), ("bob", "Hercules!"), ("alice", "I must go."))
+        answer = ask(api, "parrot", "bob")["content"]
+        assert "Hercules!" in answer
+        assert ask(api, "What time is it in Tokyo?", "bob")["content"].startswith(NOTHING)
+
+    def test_nul_in_the_query_is_dropped(self, told: Api) -> None:
+        assert "Balthazar" in ask(told, "tor\0toise")["content"]
+        told.refused(told.post("/peers/alice/chat", {"query": "\0"}), ["body", "query"])
+
+    @pytest.mark.parametrize(("level", "most"), [("minimal", 10), ("low", 25), ("medium", 25), ("high", 25), ("max", 25)])
+    def test_how_much_is_read(self, api: Api, level: str, most: int) -> None:
+        api.peer("alice")
+        api.conclude("alice", "alice", *[f"Alice saw whale number {number}." for number in range(30)])
+        api.say("s", *[("alice", f"I saw whale {number}.") for number in range(30)])
+        evidence = ask(api, "whale", reasoning_level=level, include_evidence=True)["evidence"]
+        assert (len(evidence["conclusions"]), len(evidence["messages"])) == (most, most)
+
+    def test_cards_are_used_where_the_configuration_says_so(self, told: Api) -> None:
+        told.put("/peers/alice/card", {"peer_card": ["Her shoe size is 38"]})
+        assert "Her shoe size is 38" in ask(told, "What shoe size does she have?")["content"]
+        told.ok(told.put("", {"configuration": {"peer_card": {"use": False}}}))
+        assert ask(told, "What shoe size does she have?")["content"].startswith(NOTHING)
+        told.ok(told.put("/sessions/home", {"configuration": {"peer_card": {"use": True}}}))
+        assert "Her shoe size is 38" in ask(told, "What shoe size does she have?", session_id="home")["content"]
+
+
+class TestNarrowing:
+    def test_a_session_narrows_messages_only(self, told: Api) -> None:
+        answer = ask(told, "tortoise office Ghent", session_id="work", include_evidence=True)
+        assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"work"}
+        assert sorted(read(answer)) == ["Alice keeps a tortoise.", "Alice works in Ghent."]
+
+    @pytest.mark.parametrize("form", [["home"], "home", {"in": ["home", "unknown"]}])
+    def test_an_allowlist_narrows_both(self, told: Api, form: object) -> None:
+        answer = ask(told, "tortoise office Ghent", filters={"session_id": form}, include_evidence=True)
+        assert read(answer) == ["Alice keeps a tortoise."]
+        assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"home"}
+
+    def test_an_empty_allowlist_recalls_nothing(self, told: Api) -> None:
+        answer = ask(told, "tortoise", filters={"session_id": []}, include_evidence=True)
+        assert answer["content"].startswith(NOTHING)
+        assert (read(answer), answer["evidence"]["messages"]) == ([], [])
+
+    def test_an_allowlist_keeps_the_card(self, told: Api) -> None:
+        told.put("/peers/alice/card", {"peer_card": ["Her shoe size is 38"]})
+        assert "38" in ask(told, "shoe size", filters={"session_id": []})["content"]
+
+    def test_a_scope_answers_from_its_own_memory(self, told: Api) -> None:
+        told.ok(told.post("/scopes", {"id": "private"}), 201)
+        told.ok(told.post("/scopes/private/sessions", {"session_ids": ["home"]}), 204)
+        told.conclude("scope.private", "alice", "Alice hides a tortoise.")
+        answer = ask(told, "tortoise", scope="private", include_evidence=True)
+        assert read(answer) == ["Alice hides a tortoise."]
+        assert answer["evidence"]["conclusions"][0]["observer_id"] == "scope.private"
+        assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"home"}
+
+    def test_several_scopes_are_an_allowlist(self, told: Api) -> None:
+        for scope, session in (("one", "home"), ("two", "work")):
+            told.ok(told.post("/scopes", {"id": scope}), 201)
+            told.ok(told.post(f"/scopes/{scope}/sessions", {"session_ids": [session]}), 204)
+        told.ok(told.post("/scopes", {"id": "empty"}), 201)
+        query = "tortoise Ghent"
+        assert read(ask(told, query, scope=["one"], include_evidence=True)) == ["Alice keeps a tortoise."]
+        assert len(read(ask(told, query, scope=["one", "two"], include_evidence=True))) == 2
+        answer = ask(told, query, scope=["empty"], include_evidence=True)
+        assert (read(answer), answer["evidence"]["messages"]) == ([], [])
+        assert ask_all(told, query, scope=["empty"])["content"].startswith(NOTHING)
+
+
+class TestWorkspace:
+    def test_asks_everybody(self, told: Api) -> None:
+        answer = ask_all(told, "Who likes lettuce?", include_evidence=True)
+        pairs = {(item["observer_id"], item["observed_id"]) for item in answer["evidence"]["conclusions"]}
+        assert pairs == {("alice", "bob"), ("bob", "bob")}
+        assert {item["peer_id"] for item in answer["evidence"]["messages"]} == {"bob"}
+        assert "about bob: Bob grows lettuce." in answer["content"]
+
+    def test_a_session_narrows_messages_only(self, told: Api) -> None:
+        answer = ask_all(told, "tortoise", session_id="work", include_evidence=True)
+        assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"work"}
+        assert read(answer) == ["Alice keeps a tortoise."]
+
+    def test_the_same_fact_is_read_once(self, told: Api) -> None:
+        told.conclude("carol", "alice", "alice keeps a  TORTOISE.")
+        assert len(read(ask_all(told, "tortoise", include_evidence=True))) == 1
+
+    def test_copies_in_scopes_are_left_out(self, told: Api) -> None:
+        told.ok(told.post("/scopes", {"id": "private"}), 201)
+        told.ok(told.post("/scopes/private/sessions", {"session_ids": ["home"]}), 204)
+        told.conclude("scope.private", "bob", "Bob stores lettuce.")
+        answer = ask_all(told, "lettuce", include_evidence=True)
+        assert "Bob stores lettuce." not in read(answer)
+        inside = ask_all(told, "lettuce", scope="private", include_evidence=True)
+        assert read(inside) == ["Bob stores lettuce."]
+        assert {item["session_id"] for item in inside["evidence"]["messages"]} == {"home"}
+        several = ask_all(told, "lettuce Ghent", scope=["private"], include_evidence=True)
+        assert sorted(read(several)) == ["Bob grows lettuce.", "Bob is fond of lettuce and soup."]
+
+    def test_about_one_of_them(self, told: Api) -> None:
+        answer = ask_all(told, "What do you know about Bob?", include_evidence=True)
+        assert {item["observed_id"] for item in answer["evidence"]["conclusions"]} == {"bob"}
+        assert {item["peer_id"] for item in answer["evidence"]["messages"]} == {"bob"}
+        assert ask_all(told, "Which planet is the biggest?")["content"].startswith(NOTHING)
+
+    def test_no_card_is_read(self, told: Api) -> None:
+        told.put("/peers/alice/card", {"peer_card": ["Her shoe size is 38"]})
+        assert ask_all(told, "shoe size")["content"].startswith(NOTHING)
+
+    def test_other_workspaces_are_not_seen(self, told: Api) -> None:
+        other = told.workspace + "-other"
+        told.ok(told.post(f"//v3/workspaces/{other}/peers", {"id": "alice"}), 201)
+        for path in ("chat", "peers/alice/chat"):
+            body = {"query": "tortoise", "include_evidence": True}
+            answer = told.ok(told.post(f"//v3/workspaces/{other}/{path}", body))
+            assert (read(answer), answer["evidence"]["messages"]) == ([], [])
+
+
+class TestEvidence:
+    def test_shape(self, told: Api) -> None:
+        evidence = ask(told, "tortoise", include_evidence=True)["evidence"]
+        assert list(evidence) == EVIDENCE
+        (conclusion,) = evidence["conclusions"]
+        stored = told.ok(told.get(f"/conclusions/{conclusion['id']}"))
+        assert list(conclusion) == ["id", "content", "level", "created_at", "session_id", "observer_id", "observed_id", "source_ids"]
+        assert conclusion == {name: stored[name] for name in conclusion} | {"source_ids": []}
+        message = evidence["messages"][0]
+        assert list(message) == ["id", "session_id", "peer_id", "created_at"]
+        assert message["id"] in told.ids(f"/sessions/{message['session_id']}/messages/list")
+        assert (evidence["tool_calls"], evidence["reasoning_trace_id"]) == ([], None)
+
+    def test_the_latest_messages_of_the_session_were_read_too(self, told: Api) -> None:
+        answer = ask(told, "Which planet is the biggest?", session_id="home", include_evidence=True)
+        assert answer["content"].startswith(NOTHING)
+        assert [item["peer_id"] for item in answer["evidence"]["messages"]] == ["alice", "bob"]
+
+    def test_each_message_once(self, told: Api) -> None:
+        found = ask(told, "tortoise", session_id="home", include_evidence=True)["evidence"]["messages"]
+        ids = [item["id"] for item in found]
+        assert len(ids) == len(set(ids)) == 2
+
+    def test_is_left_out_unless_asked_for(self, told: Api) -> None:
+        assert "evidence" not in ask(told, "tortoise")
+        assert "evidence" not in ask_all(told, "tortoise", include_evidence=False)
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "answer": {"type": "string"},
+        "count": {"type": "integer"},
+        "sources": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["answer", "count"],
+}
+
+
+class TestResponseFormat:
+    @pytest.mark.parametrize("path", ["/peers/alice/chat", "/chat"])
+    @pytest.mark.parametrize("query", ["What is the tortoise called?", "Which planet is the biggest?"])
+    def test_the_answer_has_it(self, told: Api, path: str, query: str) -> None:
+        answer = told.ok(told.post(path, {"query": query, "response_format": SCHEMA}))
+        content = json.loads(answer["content"])
+        assert isinstance(content["answer"], str)
+        assert isinstance(content["count"], int)
+        assert ("Balthazar" in answer["content"]) == ("tortoise" in query)
+
+    def test_a_bad_one_is_refused(self, told: Api) -> None:
+        for path in ("/peers/alice/chat", "/chat"):
+            for stream in (False, True):
+                bad = {"type": "object", "properties": {"a": {"allOf": []}}}
+                (problem,) = told.refused(
+                    told.post(path, {"query": "x", "stream": stream, "response_format": bad}), ["body", "response_format"]
+                )
+                assert problem["msg"] == "Invalid response_format: $.a: 'allOf' is not supported"
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_unknown_things_are_named_and_not_created(self, api: Api, stream: bool) -> None:
+        def post(path: str, **body: Any) -> Any:
+            return api.post(path, {"query": "x", "stream": stream, **body})
+
+        api.missing(post("/peers/alice/chat"), api.workspace)
+        api.missing(post("/chat"), api.workspace)
+        assert api.ids("//v3/workspaces/list", {"filters": {"id": api.workspace}}) == []
+        api.peer("bob")
+        api.missing(post("/peers/alice/chat"), "alice", api.workspace)
+        api.missing(post("/peers/bob/chat", target="alice"), "alice")
+        api.missing(post("/peers/bob/chat", session_id="none"), "none")
+        api.missing(post("/chat", session_id="none"), "none")
+        for path in ("/peers/bob/chat", "/chat"):
+            api.missing(post(path, scope="none"), "none", api.workspace)
+            api.missing(post(path, scope=["none"]), "none", api.workspace)
+        assert api.ids("/peers/list") == ["bob"]
+        assert api.ids("/sessions/list") == []
+
+    def test_a_session_that_is_being_deleted(self, told: Api) -> None:
+        told.ok(told.delete("/sessions/home"), 202)
+        told.missing(told.post("/peers/alice/chat", {"query": "x", "session_id": "home"}), "home")
+
+    def test_scopes_are_no_peers(self, told: Api) -> None:
+        told.ok(told.post("/scopes", {"id": "private"}), 201)
+        for name in ("scope.private", "scope.none"):
+            told.refused(told.post(f"/peers/{name}/chat", {"query": "x"}), ["path", "peer_id"])
+            told.refused(told.post("/peers/alice/chat", {"query": "x", "target": name}), ["body", "target"])
+
+    @pytest.mark.parametrize(
+        ("body", "loc"),
+        [
+            ({}, "query"),
+            ({"query": ""}, "query"),
+            ({"query": None}, "query"),
+            ({"query": 5}, "query"),
+            ({"query": "x" * 10_001}, "query"),
+            ({"query": "x", "stream": "perhaps"}, "stream"),
+            ({"query": "x", "reasoning_level": "extreme"}, "reasoning_level"),
+            ({"query": "x", "reasoning_level": None}, "reasoning_level"),
+            ({"query": "x", "response_format": "json"}, "response_format"),
+            ({"query": "x", "response_format": {}}, "response_format"),
+            ({"query": "x", "include_evidence": "perhaps"}, "include_evidence"),
+            ({"query": "x", "session_id": 1}, "session_id"),
+            ({"query": "x", "session_id": "a\0"}, "session_id"),
+            ({"query": "x", "scope": []}, "scope"),
+            ({"query": "x", "scope": ["s"] * 101}, "scope"),
+            ({"query": "x", "scope": 1}, "scope"),
+            ({"query": "x", "scope": "s", "session_id": "home"}, "scope"),
+        ],
+        ids=range(17),
+    )
+    def test_malformed(self, api: Api, body: dict[str, Any], loc: str) -> None:
+        for path in ("/peers/alice/chat", "/chat"):
+            api.refused(api.post(path, body), ["body", loc])
+
+    @pytest.mark.parametrize(
+        ("body", "loc"),
+        [
+            ({"target": 1}, ["target"]),
+            ({"filters": []}, ["filters"]),
+            ({"filters": {"peer_id": "alice"}}, ["filters", "peer_id"]),
+            ({"filters": {"session_id": "*"}}, ["filters", "session_id", 0]),
+            ({"filters": {"session_id": {"ne": "home"}}}, ["filters", "session_id"]),
+            ({"filters": {"session_id": [f"s{n}" for n in range(1001)]}}, ["filters", "session_id"]),
+            ({"filters": {"session_id": ["home"]}, "session_id": "work"}, ["filters", "session_id"]),
+            ({"filters": {"session_id": ["home"]}, "scope": "s"}, ["scope"]),
+        ],
+        ids=range(8),
+    )
+    def test_malformed_with_a_peer(self, api: Api, body: dict[str, Any], loc: list[str | int]) -> None:
+        api.refused(api.post("/peers/alice/chat", {"query": "x", **body}), ["body", *loc])
+
+    def test_the_longest_query(self, told: Api) -> None:
+        assert isinstance(ask(told, "tortoise " * 1111)["content"], str)
+
+    def test_nulls_mean_nothing_is_said(self, told: Api) -> None:
+        nulls: dict[str, Any] = dict.fromkeys(("session_id", "target", "filters", "scope", "response_format"))
+        assert "Balthazar" in ask(told, "tortoise", **nulls)["content"]
+        assert "Balthazar" in ask_all(told, "tortoise", session_id=None, scope=None, target="ignored", filters=1)["content"]
+
+
+class TestNarrowKeys:
+    """What the key of a peer may do beyond the route's own rule."""
+
+    @pytest.fixture
+    def alice(self, told: Api) -> Principal:
+        return Principal(workspace=told.workspace, peer="alice")
+
+    def test_sessions_must_be_its_own(self, told: Api, alice: Principal) -> None:
+        told.session("other")
+        for options in (ChatOptions("x", session="home"), ChatOptions("x", filters={"session_id": ["home", "work"]})):
+            assert ask_peer(told.runtime, alice, told.workspace, "alice", options).content()
+        for options in (
+            ChatOptions("x", session="other"),
+            ChatOptions("x", filters={"session_id": ["home", "other"]}),
+            ChatOptions("x", scope="private"),
+        ):
+            with pytest.raises(Unauthorised):
+                ask_peer(told.runtime, alice, told.workspace, "alice", options)
+        with pytest.raises(Unauthorised):
+            ask_peer(told.runtime, alice, told.workspace, "bob", ChatOptions("x"))

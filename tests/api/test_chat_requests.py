@@ -1,0 +1,156 @@
+"""What a reasoner is given for a question, and what becomes of its answer."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.conftest import Api
+from api.talker import Talker, talking
+from memservice.spi.reasoner import AnswerRequest
+
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+@pytest.fixture(params=("sqlite", "memory"))
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Api, Talker]]:
+    uri = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/t.db"
+    with talking(tmp_path, uri) as (api, talker):
+        api.say("s", ("alice", "I keep bees."), ("bob", "Bees sting!"))
+        api.peer("carol")
+        yield api, talker
+
+
+def ask(api: Api, query: str = "bees", path: str = "/peers/alice/chat", **body: Any) -> Any:
+    return api.ok(api.post(path, {"query": query, **body}))
+
+
+def test_the_request(place: tuple[Api, Talker]) -> None:
+    api, talker = place
+    api.conclude("alice", "alice", "Alice keeps bees.", session="s")
+    assert ask(api, "Who has\0 bees?", reasoning_level="high", response_format=None) == {"content": "Yes."}
+    asked = talker.last
+    assert (asked.question, asked.subject, asked.level, asked.response_format) == ("Who has bees?", "alice", "high", None)
+    assert [(item.kind, item.content, item.about, item.author, item.observer, item.session) for item in asked.evidence] == [
+        ("conclusion", "Alice keeps bees.", "alice", None, "alice", "s"),
+        ("message", "I keep bees.", None, "alice", None, "s"),
+        ("message", "Bees sting!", None, "bob", None, "s"),
+    ]
+    assert (asked.recent, asked.cards, asked.instructions) == ([], {}, None)
+    ask(api, path="/chat")
+    assert talker.last.subject is None
+    ask(api, target="bob")
+    assert talker.last.subject == "bob"
+
+
+def test_cards(place: tuple[Api, Talker]) -> None:
+    api, talker = place
+    api.put("/peers/alice/card", {"peer_card": ["about herself"]})
+    api.put("/peers/alice/card", {"peer_card": ["about bob"]}, query_string={"target": "bob"})
+    api.put("/peers/bob/card", {"peer_card": ["bob's own"]})
+    ask(api)
+    assert talker.last.cards == {"alice": ["about herself"]}
+    ask(api, target="bob")
+    assert talker.last.cards == {"alice": ["about herself"], "bob": ["about bob"]}
+    ask(api, path="/chat")
+    assert talker.last.cards == {}
+
+
+def test_the_latest_messages_of_a_session(tmp_path: Path) -> None:
+    with talking(tmp_path, DIALECTIC_SESSION_HISTORY_MAX_TOKENS="12") as (api, talker):
+        stored = api.say("s", *[("alice", f"Bee number {number}.") for number in range(9)])
+        api.say("t", ("alice", "Elsewhere."))
+        assert [message["token_count"] for message in stored] == [4] * 9 or sum(m["token_count"] for m in stored[-2:]) <= 12
+        ask(api, session_id="s")
+        recent = [(item.author, item.content, item.new) for item in talker.last.recent]
+        fitting = 12 // stored[0]["token_count"]
+        assert recent == [("alice", f"Bee number {number}.", False) for number in range(9 - fitting, 9)]
+        ask(api)
+        assert talker.last.recent == []
+
+
+def test_no_messages_where_the_operator_wants_none(tmp_path: Path) -> None:
+    with talking(tmp_path, DIALECTIC_SESSION_HISTORY_MAX_TOKENS="0") as (api, talker):
+        api.say("s", ("alice", "Bees."))
+        ask(api, session_id="s")
+        assert talker.last.recent == []
+
+
+def test_instructions(place: tuple[Api, Talker]) -> None:
+    api, talker = place
+    api.put("", {"configuration": {"custom_instructions": "All.", "dialectic": {"custom_instructions": "Workspace."}}})
+    api.put("/sessions/s", {"configuration": {"dialectic": {"custom_instructions": "Session."}}})
+    for path in ("/peers/alice/chat", "/chat"):
+        ask(api, path=path)
+        assert talker.last.instructions == "All.\n\nWorkspace."
+        ask(api, path=path, session_id="s")
+        assert talker.last.instructions == "All.\n\nSession."
+
+
+def test_nothing_to_say_is_null(place: tuple[Api, Talker]) -> None:
+    api, talker = place
+    for pieces in ([], [""], ["", " \n"]):
+        talker.say = lambda request, pieces=pieces: pieces  # type: ignore[misc]
+        answer = ask(api, include_evidence=True)
+        assert answer["content"] is None
+        assert len(answer["evidence"]["messages"]) == 2
+        assert ask(api, response_format=SCHEMA)["content"] is None
+
+
+def test_no_connection_is_held_while_the_reasoner_thinks(place: tuple[Api, Talker]) -> None:
+    api, talker = place
+
+    def write(request: AnswerRequest) -> Iterable[str]:
+        # A write inside another transaction of this thread is an error, and so would be a lock that the question still holds.
+        yield api.runtime.storage.write(lambda view: str(view.workspaces.by_slug("w", lock=True) is not None))
+
+    talker.say = write
+    for path in ("/peers/alice/chat", "/chat"):
+        assert ask(api, path=path) == {"content": "True"}
+        assert '"content": "True"' in api.post(path, {"query": "x", "stream": True}).text
+
+
+def test_a_form_that_was_asked_for_is_passed_on_and_held_against_the_answer(
+    place: tuple[Api, Talker], caplog: pytest.LogCaptureFixture
+) -> None:
+    api, talker = place
+    talker.say = lambda request: ['{"na', 'me": "Al"}']
+    assert json.loads(ask(api, response_format=SCHEMA)["content"]) == {"name": "Al"}
+    assert talker.last.response_format == SCHEMA
+    talker.say = lambda request: ['{"nom": "Al"}']
+    answer = api.post("/peers/alice/chat", {"query": "x", "response_format": SCHEMA})
+    assert (answer.status_code, answer.get_json()) == (500, {"detail": "An unexpected error occurred"})
+    assert "UnfitAnswer" in caplog.text
+
+
+def test_a_reasoner_that_fails(place: tuple[Api, Talker], caplog: pytest.LogCaptureFixture) -> None:
+    api, talker = place
+
+    def fail(request: AnswerRequest) -> Iterable[str]:
+        yield "Half of"
+        raise ConnectionError(request.question.upper())
+
+    talker.say = fail
+    with caplog.at_level(logging.INFO):
+        answer = api.post("/peers/alice/chat", {"query": "bees"})
+    assert (answer.status_code, answer.get_json()) == (500, {"detail": "An unexpected error occurred"})
+    assert "ConnectionError" in caplog.text
+    assert "BEES" not in caplog.text
+
+
+def test_a_model_is_given_what_was_only_nearest_too(tmp_path: Path) -> None:
+    """It can tell itself what belongs to the question; what is merely made of words cannot."""
+    from memservice.spi.capabilities import Capability
+
+    for capabilities, most in (((), 0), ((Capability.COSTLY,), 1)):
+        with talking(tmp_path) as (api, talker):
+            talker.capabilities = frozenset(capabilities)
+            api.peer("alice")
+            api.conclude("alice", "alice", "Alice keeps bees.")
+            ask(api, "Which planet is the biggest?")
+            assert len(talker.last.evidence) == most
