@@ -44,6 +44,7 @@ def serve(state: State, host: str | None, port: int | None, workers: int | None,
             f"The storage {provider.name!r} lives inside one process, but `memservice serve` runs several. "
             f"Set DB_CONNECTION_URI to a storage that can be shared, for instance {Settings().db.connection_uri}."
         )
+    _look_up(state)
     listener = listen(server.host, server.port)
     url = f"http://{server.host}:{listener.getsockname()[1]}"
     plan = Plan(
@@ -75,3 +76,13 @@ def serve(state: State, host: str | None, port: int | None, workers: int | None,
     click.echo(f"listening   {url}   (API document: {url}/openapi.json)")
     sys.stdout.flush()
     sys.exit(supervisor.run())
+
+
+def _look_up(state: State) -> None:
+    """A name that nobody offers is told before anything is started."""
+    settings = state.settings
+    state.plugins.embedder(settings.app.embedder)
+    if settings.vector_store.type:
+        state.plugins.vector_index(settings.vector_store.type)
+    if settings.app.reasoner != "auto":
+        state.plugins.reasoner(settings.app.reasoner)

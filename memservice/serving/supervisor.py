@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import os
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
 
@@ -73,10 +75,12 @@ class Supervisor:
         self._server = self._spawn(self._server_command(), pass_fds=(self._listener.fileno(),))
 
     def abort(self) -> None:
-        """The start failed: end what was started."""
+        """The start failed: end what was started, at once. It serves nobody yet, and may still wait for what will never be."""
         self._listener.close()
         if self._server is not None:
-            self._end([self._server])
+            with suppress(ProcessLookupError):
+                os.killpg(self._server.pid, signal.SIGKILL)  # with its children: a session of its own was made for it
+            self._server.wait()
 
     def run(self) -> int:
         """Run until told to stop, or until the server dies; returns the exit status."""
