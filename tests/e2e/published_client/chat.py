@@ -52,7 +52,7 @@ async def drained(c: Caller, stream: Any) -> str:
 
 @scenario
 async def a_peer_answers_from_what_is_known(c: Caller) -> None:
-    honcho, at = await told(c)
+    _, at = await told(c)
     alice, bob = at["alice"], at["bob"]
     assert "Balthazar" in await c(alice).chat("What is the name of the tortoise?")
     assert "Bergen" in await c(alice).chat("Where do I work as a nurse?", reasoning_level="max", session=at["home"])
@@ -62,7 +62,8 @@ async def a_peer_answers_from_what_is_known(c: Caller) -> None:
     nothing = await c(alice).chat("Which colour has the helicopter of the president?")
     for fact in ("Balthazar", "Bergen", "goats"):
         assert fact not in (nothing or ""), "what does not answer is not said"
-    assert "Balthazar" not in (await c(alice).chat("What is known of a tortoise?", target=bob) or "")
+    watched = await c(alice).chat("Which instrument does he play?", target=bob, include_evidence=True)
+    assert watched.evidence.conclusions == [], "alice observes nobody"
     await c.raises(NotFoundError, c(alice).chat("Who?", target="nobody"))
     await c.raises(NotFoundError, c(alice).chat("Who?", session="nowhere"))
     await c.raises(NotFoundError, c(alice).chat("Who?", scope="nowhere"))

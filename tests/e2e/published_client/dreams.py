@@ -6,48 +6,40 @@ from honcho.http.exceptions import UnprocessableEntityError  # type: ignore[impo
 
 from e2e.published_client.harness import Caller, contents, ids, scenario
 
-SAID = ["I drink green tea every morning.", "I drank green tea this morning again.", "I always drink green tea in the morning."]
-MOVED = ["I live in Bergen.", "I moved to Oslo. I live in Oslo now."]
+SAID = [
+    "I live in Rome.",
+    "I like green tea.",
+    "Carol plays the violin.",
+    "I really like green tea.",
+    "My favourite colour is blue.",
+    "I moved to Berlin.",
+    "I do not like green tea.",
+]
+OUTDATED = ["I live in Rome.", "I like green tea."]
 
 
 @scenario
-async def a_dream_consolidates_and_names_its_sources(c: Caller) -> None:
+async def a_dream_replaces_what_is_outdated_and_writes_the_card(c: Caller) -> None:
     honcho = c.honcho()
-    alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
-    for number, text in enumerate([*SAID, *MOVED]):
-        await c.talk(await c(honcho).session(f"s{number}"), (alice, text))
-        await c.settled(honcho)
-    before = await c.every(await c(alice.conclusions).list(reverse=True))
-    assert {x.level for x in before} == {"explicit"}
-    done = (await c(honcho).queue_status()).completed_work_units
+    alice = await c(honcho).peer("alice")
+    await c(honcho).session("talk")
+    made = [(await c(alice.conclusions).create([{"content": text, "session_id": "talk"}]))[0] for text in SAID]
+    await c(alice.conclusions_of("alice")).query("green tea")
     await c(honcho).schedule_dream(alice)
-    status = await c.settled(honcho)
-    assert status.completed_work_units >= done, "a dream is no unit of the queue, but it ends"
-    after = await c.every(await c(alice.conclusions).list(filters={"level": {"ne": "explicit"}}))
-    assert after, "nothing was consolidated"
-    for made in after:
-        assert made.source_ids
-        assert made.level in {"deductive", "inductive", "contradiction"}
-        sources = await c(alice.conclusions).get_many(made.source_ids)
-        assert set(ids(sources)) <= {x.id for x in before} | {x.id for x in after}
-        for source in sources:
-            assert made.id in ids(await c.every(await c(alice.conclusions).derived(source.id)))
-    levels = sorted({x.level for x in after})
-    c.notes["levels"] = levels
-    first = await c.every(await c(alice.conclusions).derived(after[0].source_ids[0], size=1))
-    again = await c.every(await c(alice.conclusions).derived(after[0].source_ids[0], size=1, reverse=True))
-    assert ids(first) == ids(again)[::-1]
-    contains = {"source_ids": {"contains": after[0].source_ids[0]}}
-    assert ids(await c.every(await c(honcho.conclusions).list(filters=contains))) == ids(first)
-    assert await c.every(await c(alice.conclusions_of(bob)).derived(after[0].source_ids[0])) == []
-    headings = {"deductive": "## Deductive Observations", "inductive": "## Inductive Observations", "contradiction": "## Contradictions"}
-    representation = await c(alice).representation()
-    assert all(headings[level] in representation for level in levels)
-
-    await c(honcho).schedule_dream("alice", session="s0", observed=alice)
+    await c(honcho).schedule_dream("alice", observed=alice)
     await c.settled(honcho)
-    again = await c.every(await c(alice.conclusions).list(filters={"level": {"ne": "explicit"}}))
-    assert sorted(contents(again)) == sorted(contents(after)), "a second dream finds nothing new"
+    left = await c.every(await c(alice.conclusions).list(reverse=True))
+    assert contents(left) == [text for text in SAID if text not in OUTDATED]
+    assert set(ids(left)) < set(ids(made)), "what is kept is not written anew"
+    representation = await c(alice).representation()
+    for text in SAID:
+        assert (f"] {text}" in representation) is (text not in OUTDATED), text
+    assert "I live in Rome." not in contents(await c(alice.conclusions).query("Where in Rome do I live?"))
+    assert await c(alice).get_card() == ["ATTRIBUTE: My favourite colour is blue.", "ATTRIBUTE: I moved to Berlin."]
+    assert await c.every(await c(alice.conclusions).derived(left[0].id)) == [], "nothing is derived without a model"
+    await c(honcho).schedule_dream("alice", session="talk")
+    await c.settled(honcho)
+    assert ids(await c.every(await c(alice.conclusions).list(reverse=True))) == ids(left), "a second dream finds nothing new"
 
 
 @scenario

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import time
+import traceback
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from importlib.metadata import version
 from typing import Any
 
-from honcho import ConclusionsView, Honcho, Peer, Scope, Session, WorkspaceConclusions  # type: ignore[import-not-found]  # installed in the client's own environment only
+import honcho as client  # type: ignore[import-not-found]  # installed in the client's own environment only
 
 CALLED: set[str] = set()
 """Every method that was called, as `Session.search`."""
@@ -49,7 +52,7 @@ class Caller:
 
     def honcho(self, workspace: str | None = None) -> Any:
         """A client of a workspace of its own. It retries nothing: a server error must show."""
-        return Honcho(base_url=self._url, workspace_id=workspace or self.name("w"), max_retries=0, timeout=30.0)
+        return client.Honcho(base_url=self._url, workspace_id=workspace or self.name("w"), max_retries=0, timeout=30.0)
 
     def name(self, prefix: str) -> str:
         return f"{prefix}-{uuid.uuid4().hex[:12]}"
@@ -98,17 +101,45 @@ def scenario(function: Scenario) -> Scenario:
     return function
 
 
+KINDS = ("Honcho", "Peer", "Session", "Scope", "ConclusionScope", "ConclusionsView", "WorkspaceConclusions")
+"""The client's classes that talk to a server, in whatever version."""
+
+
 def methods() -> set[str]:
     """Every public method of the client that talks to a server."""
-    kinds = (Honcho, Peer, Session, Scope, ConclusionsView, WorkspaceConclusions)
+    kinds = {kind.__name__: kind for name in KINDS if (kind := getattr(client, name, None)) is not None}
     return {
         f"{kind.__name__}.{name}"
-        for kind in kinds
+        for kind in kinds.values()
         for base in kind.__mro__
         if base.__module__.startswith("honcho.")
         for name, member in vars(base).items()
         if inspect.isfunction(member) and not name.startswith(("_", "model_"))
     }
+
+
+def report(url: str, face: str) -> str:
+    """Run every scenario that is registered against a server, through the face `sync` or `async`. Returns a JSON object.
+
+    It has the client's version, the methods that no scenario calls, and by scenario the seconds it took, its notes, and how it failed
+    (null if it did not).
+    """
+    results = asyncio.run(_run(url, face == "async"))
+    return json.dumps({"client": version("honcho-ai"), "scenarios": results, "uncalled": sorted(methods() - CALLED)})
+
+
+async def _run(url: str, asynchronous: bool) -> dict[str, Any]:
+    results = {}
+    for name, run in SCENARIOS.items():
+        caller = Caller(url, asynchronous)
+        began = time.monotonic()
+        failure = None
+        try:
+            await asyncio.wait_for(run(caller), 60)
+        except Exception:  # whatever went wrong is the result of this scenario, and the others still run
+            failure = traceback.format_exc()
+        results[name] = {"seconds": round(time.monotonic() - began, 3), "failure": failure, "notes": caller.notes}
+    return results
 
 
 def ids(items: Sequence[Any]) -> list[str]:

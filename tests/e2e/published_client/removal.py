@@ -70,9 +70,7 @@ async def a_deleted_session_is_gone_with_what_was_learnt_from_it(c: Caller) -> N
         return contents(await c.every(await c(alice.conclusions).list(reverse=True)))
 
     await _until(c, known, [BEES, free.content])
-    assert contents(await c(honcho).search("sold the boat to a fisherman", limit=50)) == [BEES][:0] or BOAT not in contents(
-        await c(honcho).search("sold the boat to a fisherman", limit=50)
-    )
+    assert BOAT not in contents(await c(honcho).search("sold the boat to a fisherman", limit=50))
     assert await c(alice).get_card() == ["Name: Alice"]
     assert contents(await c.every(await c(keep).messages())) == [BEES]
 

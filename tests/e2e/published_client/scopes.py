@@ -112,7 +112,7 @@ async def a_scope_recalls_its_sessions_only(c: Caller) -> None:
     await c.talk(at["clinic"], (alice, "I take two pills every evening."))
     await c.settled(honcho)
     assert lines(await c(alice).representation(scope=scope)) == [GOATS, KNEE, "I take two pills every evening."], "it hears what follows"
-    assert contents(await c.every(await c(alice.conclusions).list(filters={"session_id": "clinic"}))) == [
+    assert contents(await c.every(await c(alice.conclusions).list(session="clinic"))) == [
         "I take two pills every evening.",
         KNEE,
     ], "a scope's copies are not the peer's own"

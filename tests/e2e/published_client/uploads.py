@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from datetime import UTC, datetime
-from typing import Any
 
 from honcho.http.exceptions import APIError, NotFoundError, UnprocessableEntityError  # type: ignore[import-not-found]
 
@@ -20,9 +19,7 @@ async def a_file_becomes_messages(c: Caller) -> None:
     alice = await c(honcho).peer("alice")
     session = await c(honcho).session("talk")
     day = datetime(2023, 7, 4, 12, tzinfo=UTC)
-    (note,) = await c(session).upload_file(
-        ("note.txt", NOTE.encode(), "text/plain"), alice, metadata={"from": "phone"}, created_at=day
-    )
+    (note,) = await c(session).upload_file(("note.txt", NOTE.encode(), "text/plain"), alice, metadata={"from": "phone"}, created_at=day)
     assert (note.content.strip(), note.peer_id, note.session_id) == (NOTE.strip(), "alice", "talk")
     assert (note.metadata, note.created_at) == ({"from": "phone"}, day)
     assert (await c(session).get_message(note.id)).content == note.content
@@ -73,18 +70,14 @@ async def a_file_that_cannot_be_read_is_refused(c: Caller) -> None:
     honcho = c.honcho()
     session = await c(honcho).session("talk")
 
-    async def refused(status: int, file: Any, **options: Any) -> None:
-        try:
-            await c(session).upload_file(file, "alice", **options)
-        except APIError as error:
-            assert error.status == status, f"{error.status} instead of {status}: {error}"
-        else:
-            raise AssertionError(f"{file[0]} was taken")
-
-    await refused(415, ("photo.png", b"\x89PNG\r\n\x1a\n", "image/png"))
-    await refused(422, ("broken.json", b"{", "application/json"))
-    await refused(422, ("broken.pdf", b"%PDF-1.4 nothing", "application/pdf"))
-    await refused(413, ("large.txt", b"x" * (5 * 1024 * 1024 + 1), "text/plain"))
+    for error, status, file in (
+        (APIError, 415, ("photo.png", b"\x89PNG\r\n\x1a\n", "image/png")),
+        (UnprocessableEntityError, 422, ("broken.json", b"{", "application/json")),
+        (UnprocessableEntityError, 422, ("broken.pdf", b"%PDF-1.4 nothing", "application/pdf")),
+        (APIError, 413, ("large.txt", b"x" * (5 * 1024 * 1024 + 1), "text/plain")),
+    ):
+        caught = await c.raises(error, c(session).upload_file(file, "alice"))
+        assert caught.status == status, file[0]
     await c.raises(UnprocessableEntityError, c(session).upload_file(("note.txt", b"hello", "text/plain"), "two words"))
     assert (await c(session).messages()).total == 0
     await c(session).delete()

@@ -1,0 +1,46 @@
+"""Scenarios of a published Python client: found in its folder here, run in the client's environment."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+E2E = Path(__file__).parent
+SECONDS = 400
+
+
+def scenarios(package: str) -> list[str]:
+    """Names of the scenarios, read from the files: the client that they import is not installed here."""
+    return sorted(
+        node.name
+        for file in (E2E / package).glob("*.py")
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.AsyncFunctionDef) and any(isinstance(d, ast.Name) and d.id == "scenario" for d in node.decorator_list)
+    )
+
+
+class Runs:
+    """Results of a package's scenarios by face of the client, each run once."""
+
+    def __init__(self, python: Path, package: str, url: str) -> None:
+        self._python, self._package, self._url = python, package, url
+        self._results: dict[str, dict[str, Any]] = {}
+
+    def result(self, face: str) -> dict[str, Any]:
+        """What `harness.report` says of the face `sync` or `async`."""
+        if face not in self._results:
+            done = subprocess.run(
+                [str(self._python), "-W", "error::ResourceWarning", "-m", f"e2e.{self._package}", self._url, face],
+                env={"PATH": os.environ["PATH"], "PYTHONPATH": str(E2E.parent), "PYTHONDONTWRITEBYTECODE": "1"},
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            self._results[face] = json.loads(done.stdout.splitlines()[-1])
+        return self._results[face]

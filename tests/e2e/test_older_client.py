@@ -1,0 +1,43 @@
+"""The published client of many versions ago, unmodified, against a running server: every method, plain and asynchronous."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.runs import Runs, scenarios
+from e2e.server import Server
+
+pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600)]
+
+PACKAGE = "older_client"
+LOCAL = {"Peer.message", "Peer.conclusions_of"}
+"""Methods that ask no server."""
+
+
+@pytest.fixture(scope="session")
+def runs(older_client: Path, server: Server) -> Runs:
+    return Runs(older_client, PACKAGE, server.url)
+
+
+FACES = [pytest.param(face, marks=pytest.mark.xdist_group(f"older-{face}")) for face in ("sync", "async")]
+"""Of the client. All tests of one face run in one process, which runs the client once."""
+
+
+@pytest.mark.parametrize("face", FACES)
+class TestOlderClient:
+    def test_all_scenarios_ran(self, runs: Runs, face: str) -> None:
+        result = runs.result(face)
+        assert result["client"] == "2.1.0"
+        assert sorted(result["scenarios"]) == scenarios(PACKAGE)
+
+    def test_every_method_is_called(self, runs: Runs, face: str) -> None:
+        assert set(runs.result(face)["uncalled"]) == LOCAL
+
+    @pytest.mark.parametrize("name", scenarios(PACKAGE))
+    def test_scenario(self, runs: Runs, face: str, name: str, record_property: Any) -> None:
+        result = runs.result(face)["scenarios"][name]
+        record_property("notes", result["notes"])
+        assert result["failure"] is None, result["failure"]
