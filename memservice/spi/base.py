@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from memservice.domain.errors import Unavailable
 from memservice.spi.capabilities import Capability
+from memservice.spi.rows import UniqueViolation
 from memservice.spi.storage import View
 from memservice.spi.text import TextIndex
 from memservice.spi.vectors import VectorIndex
@@ -29,8 +30,8 @@ class TransientConflict(Exception):
 class BaseStorage(ABC):
     """`memservice.spi.storage.Storage` over two context managers, `transaction()` and `snapshot()`.
 
-    Holds: the guard against nested writes, the retries after a `TransientConflict`, and `wait_for_work` between the threads of this
-    process. A storage that several processes share overrides `changed_elsewhere`.
+    Holds: the guard against nested writes, the retries after a `TransientConflict` or a `UniqueViolation`, and `wait_for_work` between
+    the threads of this process. A storage that several processes share overrides `changed_elsewhere`.
     """
 
     name: str
@@ -40,6 +41,8 @@ class BaseStorage(ABC):
 
     attempts = 8
     """How often a conflicting write is tried before it is given up."""
+    attempts_at_taken = 3
+    """How often a write is tried that meets a row with the same value of a unique constraint."""
     poll_seconds: float | None = None
     """How often `wait_for_work` asks `changed_elsewhere`; None = never."""
 
@@ -121,4 +124,8 @@ class BaseStorage(ABC):
                     return fn(view)
             except TransientConflict as error:
                 conflict = error
+            except UniqueViolation:
+                # Maybe another transaction stored the same between our look and our write: then the next run finds it.
+                if attempt >= self.attempts_at_taken - 1:
+                    raise
         raise Unavailable("the store is busy: the write met other writes every time it was tried") from conflict

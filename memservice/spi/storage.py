@@ -92,8 +92,8 @@ class Storage(Protocol):
         """Run `fn(view)` in a transaction, commit, and return what it returned.
 
         All of it is stored, durably, when this returns; nothing of it when it raises. On a transient conflict `fn` runs again, so it
-        has no effects outside the view. Raises `Unavailable` if no connection or lock was had in time. A write inside a write (in
-        the same thread) is a RuntimeError.
+        has no effects outside the view; so it does, a few times, when a `UniqueViolation` leaves it, since the other row may be new.
+        Raises `Unavailable` if no connection or lock was had in time. A write inside a write (in the same thread) is a RuntimeError.
         """
         ...
 

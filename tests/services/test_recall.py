@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memservice.domain.records import Message
 from memservice.services import messages, recall
 from memservice.services.messages import Draft
 from services.conftest import Begin
@@ -74,7 +75,7 @@ def test_one_named_peer_weighs_more_two_do_not(small: Small) -> None:
     assert [m.author for m in found(small, "did Melanie or Caroline have the violin lesson")] == ["melanie", "caroline"]
 
 
-def found(small: Small, query: str, limit: int = 10) -> list[messages.Message]:
+def found(small: Small, query: str, limit: int = 10) -> list[Message]:
     return recall.search(small.rt, ME, WORKSPACE, query, limit)
 
 

@@ -1,0 +1,243 @@
+"""Two who create the same thing at once both succeed, and there is one of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memservice.domain.filters import TRUE
+from memservice.domain.records import (
+    Card,
+    Collection,
+    Conclusion,
+    IdempotencyKey,
+    Member,
+    Message,
+    Peer,
+    PeerName,
+    Session,
+    Space,
+    Task,
+    Workspace,
+)
+from memservice.services import cards, messages, peers, sessions, workspaces
+from memservice.services.messages import Draft
+from memservice.services.sessions import MemberConfig
+from memservice.spi.rows import Rows, UniqueViolation
+from services.conftest import Begin
+from services.world import ME, WORKSPACE, Small
+
+
+def count(small: Small, record: type[Any]) -> int:
+    with small.rt.storage.read() as view:
+        return view.rows.count(record)
+
+
+def at_once(number: int, job: Callable[[int], Any]) -> list[Any]:
+    start = threading.Barrier(number)
+
+    def run(place: int) -> Any:
+        start.wait(30)
+        return job(place)
+
+    with ThreadPoolExecutor(number) as pool:
+        return list(pool.map(run, range(number)))
+
+
+JOBS: dict[str, tuple[Callable[[Small, int], Any], dict[type[Any], int]]] = {
+    "workspace": (lambda s, n: workspaces.get_or_create(s.rt, ME, WORKSPACE, None, None)[0], {Workspace: 1}),
+    "workspace update": (lambda s, n: workspaces.update(s.rt, ME, WORKSPACE, {"n": 1}, None).uid, {Workspace: 1}),
+    "peer": (lambda s, n: peers.get_or_create(s.rt, ME, WORKSPACE, "ann", None, None)[0], {Workspace: 1, Peer: 1, PeerName: 1}),
+    "session": (
+        lambda s, n: sessions.get_or_create(s.rt, ME, WORKSPACE, "s", members={"ann": MemberConfig(), "bob": MemberConfig()})[0],
+        {Session: 1, Peer: 2, Member: 2},
+    ),
+    "card": (lambda s, n: cards.put(s.rt, ME, WORKSPACE, "ann", None, ["Name: Ann"]), {Card: 1, Peer: 1}),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_creating_the_same_at_once(begin: Begin, name: str) -> None:
+    small = begin(DB_POOL_TIMEOUT="30")
+    job, counts = JOBS[name]
+    answers = at_once(8, lambda n: job(small, n))
+    assert all(answer == answers[0] for answer in answers)
+    assert {record: count(small, record) for record in counts} == counts
+
+
+def test_messages_of_many_writers_are_dense_and_whole(begin: Begin) -> None:
+    small = begin(DB_POOL_TIMEOUT="30")
+
+    def write(writer: int) -> None:
+        for number in range(5):
+            small.say("s", *[(f"peer{writer}", f"{writer} {number} {part}") for part in range(3)])
+
+    at_once(8, write)
+    with small.rt.storage.read() as view:
+        session = view.workspaces.locate(WORKSPACE, session="s").session
+        assert session is not None
+        said = view.messages.run(session.key, 1, 1000)
+    assert [message.seq for message in said] == list(range(1, 121))
+    assert session.message_count == 120
+    assert session.token_total == sum(message.tokens for message in said) == said[-1].tokens_through
+    batches = [tuple(message.content for message in said[start : start + 3]) for start in range(0, 120, 3)]
+    assert all(len({text.rpartition(" ")[0] for text in batch}) == 1 for batch in batches), "no batch is torn apart"
+    by_writer = [[batch[0] for batch in batches if batch[0].startswith(f"{writer} ")] for writer in range(8)]
+    assert by_writer == [[f"{writer} {number} 0" for number in range(5)] for writer in range(8)]
+    assert count(small, Task) >= 120
+
+
+def test_conclusions_at_once_share_one_collection_and_one_space(begin: Begin) -> None:
+    small = begin(DB_POOL_TIMEOUT="30")
+    small.peer("ann", "bob")
+    at_once(8, lambda n: small.conclude("ann", "bob", f"fact {n}", f"other {n}"))
+    assert (count(small, Collection), count(small, Space), count(small, Conclusion)) == (1, 1, 16)
+    with small.rt.storage.read() as view:
+        (collection,) = view.rows.page(Collection)
+    assert collection.explicit_count == 16
+
+
+def test_processes_create_the_same_at_once(tmp_path: Path, root: Path) -> None:
+    code = f"""
+import sys
+sys.path[:0] = [{str(root)!r}, {str(root / "backends")!r}, {str(root / "plugins")!r}]
+from pathlib import Path
+from memservice.runtime import open_runtime
+from memservice.services import messages
+from memservice.services.messages import Draft
+from memservice.services.principal import Principal
+from memservice.settings import load_settings
+given = {{"DB_CONNECTION_URI": "sqlite:///{tmp_path}/m.db", "DB_POOL_TIMEOUT": "60", "DB_SYNCHRONOUS": "normal"}}
+rt = open_runtime(load_settings(environ=given, cwd=Path({str(tmp_path)!r})))
+rt.storage.migrate()
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(5):
+    messages.create(rt, Principal.all(), "w", "s", [Draft(f"{{sys.argv[1]}} {{number}}", "ann"), Draft("again", sys.argv[1])])
+rt.close()
+"""
+    children = [
+        subprocess.Popen([sys.executable, "-c", code, f"p{n}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for n in range(3)
+    ]
+    try:
+        for child in children:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+        for child in children:
+            assert child.stdin is not None
+            child.stdin.write("\n")
+            child.stdin.close()
+        assert [child.wait(60) for child in children] == [0, 0, 0]
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+            assert child.stdout is not None
+            child.stdout.close()
+    from backends.sqlite_store import opened
+
+    storage = opened(tmp_path / "m.db")
+    with storage.read() as view:
+        (session,) = view.rows.page(Session)
+        seqs = [message.seq for message in view.messages.run(session.key, 1, 100)]
+        assert (view.rows.count(Workspace), view.rows.count(Peer)) == (1, 4)
+    storage.close()
+    assert seqs == list(range(1, 31))
+
+
+class Blind:
+    """Rows that overlook, once, one record that is there: as a transaction does that looked before another one committed."""
+
+    def __init__(self, rows: Rows, record: type[Any], left: list[int]) -> None:
+        self._rows, self._record, self._left = rows, record, left
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rows, name)
+
+    def get(self, record: type[Any], *args: Any, **options: Any) -> Any:
+        return None if self._overlooks(record) else self._rows.get(record, *args, **options)
+
+    def page(self, record: type[Any], *args: Any, **options: Any) -> Any:
+        return [] if self._overlooks(record) else self._rows.page(record, *args, **options)
+
+    def change(self, record: type[Any], *args: Any, **options: Any) -> Any:
+        return 0 if self._overlooks(record) else self._rows.change(record, *args, **options)
+
+    def _overlooks(self, record: type[Any]) -> bool:
+        if record is self._record and self._left:
+            self._left.pop()
+            return True
+        return False
+
+
+@contextmanager
+def overlooking(small: Small, record: type[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The next transaction that looks for such a row overlooks it. Only on the in-memory storage, whose nouns are the plain ones."""
+    storage, left = small.rt.storage, [1]
+    transaction = storage.transaction  # type: ignore[attr-defined]
+
+    @contextmanager
+    def blind() -> Iterator[Any]:
+        with transaction() as view:
+            yield type(view)(Blind(view.rows, record, left))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "transaction", blind)
+        yield left
+
+
+RACES: dict[str, tuple[type[Any], Callable[[Small], Any]]] = {
+    "workspace": (Workspace, lambda s: workspaces.update(s.rt, ME, WORKSPACE, {"n": 1}, None).slug),
+    "peer": (Peer, lambda s: peers.update(s.rt, ME, WORKSPACE, "ann", {"n": 1}, None).slug),
+    "session": (Session, lambda s: sessions.update(s.rt, ME, WORKSPACE, "s", {"n": 1}, None).slug),
+    "member": (Member, lambda s: s.join("s", "ann").slug),
+    "author": (Peer, lambda s: [m.author for m in s.say("s", ("ann", "again"))]),
+    "collection": (Collection, lambda s: [c.content for c in s.conclude("ann", "ann", "likes tea")]),
+    "space": (Space, lambda s: [c.content for c in s.conclude("ann", "ann", "likes tea")]),
+    "idempotency key": (IdempotencyKey, lambda s: [m.content for m in s.say("s", ("ann", "once"), once="k")]),
+}
+
+
+@pytest.mark.parametrize("name", RACES)
+@pytest.mark.parametrize("begin", ["memory"], indirect=True)
+def test_what_another_stored_between_look_and_write_is_found_at_the_next_try(
+    begin: Begin, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = begin()
+    small.say("s", ("ann", "once"), once="k")
+    small.conclude("ann", "ann", "likes tea")
+    record, job = RACES[name]
+    expected, before = job(small), count(small, record)
+    with overlooking(small, record, monkeypatch) as left:
+        assert job(small) == expected
+        assert left == [], "it was looked for"
+    assert count(small, record) == before
+
+
+def test_what_breaks_a_rule_by_itself_breaks_it_again(small: Small) -> None:
+    small.peer("ann")
+    runs: list[int] = []
+
+    def twice(view: Any) -> None:
+        runs.append(1)
+        (ann,) = view.rows.page(Peer, TRUE)
+        view.rows.put([Peer(uid="another", workspace_key=ann.workspace_key, slug="ann", v1_name="x", created_at=small.clock())])
+
+    with pytest.raises(UniqueViolation):
+        small.rt.storage.write(twice)
+    assert 1 < len(runs) <= 5
+    assert count(small, Peer) == 1
+
+
+def test_drafts_of_one_author_at_once_in_many_sessions(begin: Begin) -> None:
+    small = begin(DB_POOL_TIMEOUT="30")
+    at_once(8, lambda n: messages.create(small.rt, ME, WORKSPACE, f"s{n}", [Draft("hello", "ann"), Draft("hi", f"bob{n}")]))
+    assert (count(small, Peer), count(small, Message), count(small, Member)) == (9, 16, 16)
