@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +45,13 @@ def served(api: Api) -> Iterator[int]:
         server.server_close()
 
 
-def open_stream(port: int, path: str = PATHS[0], **body: Any) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+@contextmanager
+def stream(port: int, path: str = PATHS[0]) -> Iterator[http.client.HTTPResponse]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-    sent = json.dumps({"query": "bees", "stream": True, **body})
+    sent = json.dumps({"query": "bees", "stream": True})
     connection.request("POST", f"/v3/workspaces/w{path}", sent, {"Content-Type": "application/json", "Accept": "text/event-stream"})
-    return connection, connection.getresponse()
+    with closing(connection), closing(connection.getresponse()) as answer:
+        yield answer
 
 
 def next_event(answer: http.client.HTTPResponse) -> Any:
@@ -109,15 +111,13 @@ class TestFlow:
             yield "third"
 
         talker.say = slowly
-        with served(api) as port:
-            connection, answer = open_stream(port, path)
+        with served(api) as port, stream(port, path) as answer:
             assert next_event(answer) == {"delta": {"content": "first"}, "done": False}
             heard[0].set()
             assert next_event(answer) == {"delta": {"content": "second"}, "done": False}
             heard[1].set()
             assert next_event(answer) == {"delta": {"content": "third"}, "done": False}
             assert next_event(answer) == {"done": True}
-            connection.close()
 
     def test_a_client_that_leaves_ends_the_work(self, place: tuple[Api, Talker]) -> None:
         api, talker = place
@@ -132,10 +132,8 @@ class TestFlow:
 
         talker.say = endlessly
         with served(api) as port:
-            connection, answer = open_stream(port)
-            next_event(answer)
-            answer.close()
-            connection.close()
+            with stream(port) as answer:
+                next_event(answer)
             assert ended.wait(PATIENCE)
 
 
@@ -188,21 +186,19 @@ class TestSlots:
 
         talker.say = hold
         with served(api) as port:
-            streams = [open_stream(port, path) for path in PATHS]
-            for _, answer in streams:
-                next_event(answer)
-            for body in ({"stream": True}, {"stream": False}):
-                refused = api.post(PATHS[0], {"query": "bees", **body})
-                assert refused.status_code == 503
-                assert int(refused.headers["Retry-After"]) >= 1
-                assert "try again" in refused.get_json()["detail"]
-            # Everything else is served meanwhile.
-            assert api.ids("/peers/list") == ["alice"]
-            let_go.set()
-            for connection, answer in streams:
-                assert next_event(answer) == {"done": True}
-                answer.read()
-                connection.close()
+            with stream(port, PATHS[0]) as one, stream(port, PATHS[1]) as other:
+                for answer in (one, other):
+                    next_event(answer)
+                for body in ({"stream": True}, {"stream": False}):
+                    refused = api.post(PATHS[0], {"query": "bees", **body})
+                    assert refused.status_code == 503
+                    assert int(refused.headers["Retry-After"]) >= 1
+                    assert "try again" in refused.get_json()["detail"]
+                # Everything else is served meanwhile.
+                assert api.ids("/peers/list") == ["alice"]
+                let_go.set()
+                for answer in (one, other):
+                    assert next_event(answer) == {"done": True}
             assert _soon_answered(api)
 
     def test_whole_answers_hold_one_as_well(self, place: tuple[Api, Talker]) -> None:

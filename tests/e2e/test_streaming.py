@@ -1,0 +1,137 @@
+"""Streams through the real server, by a reasoner that a test holds up: nothing is buffered anywhere, and a broken answer looks broken."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from e2e.server import Server
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("streaming")]
+
+PATIENCE = 20.0
+
+PLUGIN = """
+import time
+from pathlib import Path
+
+from memservice.hookspecs import hookimpl
+from memservice.spi.providers import ReasonerProvider
+from memservice.spi.reasoner import Consolidated, Derived, Summarized
+
+
+class Held:
+    name, capabilities = "held", frozenset()
+
+    def derive(self, request):
+        return Derived([])
+
+    def summarize(self, request):
+        return Summarized("")
+
+    def consolidate(self, request):
+        return Consolidated()
+
+    def answer(self, request):
+        yield "first"
+        if request.question == "fail":
+            raise ConnectionError("no model")
+        deadline = time.monotonic() + 30
+        while not Path(request.question).exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        yield " and second" if time.monotonic() < deadline else " and too late"
+
+
+@hookimpl
+def memservice_reasoners():
+    yield ReasonerProvider(name="held", open=lambda settings, context: Held())
+"""
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server of one process with two threads, so with one place for slow answers."""
+    folder = tmp_path_factory.mktemp("held")
+    (folder / "held_reasoner.py").write_text(PLUGIN, encoding="utf-8")
+    about = folder / "held_reasoner-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: held-reasoner\nVersion: 1.0\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text("[memservice]\nheld = held_reasoner\n", encoding="utf-8")
+    server = Server(folder, "--workers", "1", "--threads", "2", "--no-worker", PYTHONPATH=str(folder), REASONER="held")
+    try:
+        server.wait_until_healthy()
+        post(server, "peers", {"id": "alice"})
+        yield server
+    finally:
+        assert server.stop() == 0
+
+
+def post(server: Server, path: str, body: Any) -> Any:
+    request = urllib.request.Request(
+        f"{server.url}/v3/workspaces/w/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST"
+    )
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        return json.load(answer)
+
+
+@contextmanager
+def stream(server: Server, query: str, path: str = "peers/alice/chat") -> Iterator[http.client.HTTPResponse]:
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE)
+    body = json.dumps({"query": query, "stream": True})
+    connection.request("POST", f"/v3/workspaces/w/{path}", body, {"Content-Type": "application/json", "Accept": "text/event-stream"})
+    with closing(connection), closing(connection.getresponse()) as answer:
+        yield answer
+
+
+def next_event(answer: http.client.HTTPResponse) -> Any:
+    line = answer.readline()
+    assert line.startswith(b"data: "), line
+    assert answer.readline() == b"\n"
+    return json.loads(line[6:])
+
+
+def test_the_first_piece_arrives_before_the_last_is_made(held: Server, tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    with stream(held, str(heard)) as answer:
+        assert answer.status == 200
+        assert answer.headers["Content-Type"] == "text/event-stream; charset=utf-8"
+        assert answer.headers["Transfer-Encoding"] == "chunked"
+        assert next_event(answer) == {"delta": {"content": "first"}, "done": False}
+        heard.touch()
+        assert next_event(answer) == {"delta": {"content": " and second"}, "done": False}
+        assert next_event(answer) == {"done": True}
+        assert answer.read() == b""
+
+
+def test_slow_answers_leave_room_for_everything_else(held: Server, tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    with stream(held, str(heard), "chat") as answer:
+        next_event(answer)
+        with stream(held, "x") as refused:
+            assert refused.status == 503
+            assert refused.headers["Retry-After"] is not None
+            assert "try again" in json.load(refused)["detail"]
+        assert post(held, "peers/list", {})["total"] == 1
+        heard.touch()
+        assert [next_event(answer)["done"], next_event(answer)["done"]] == [False, True]
+        answer.read()
+
+
+def test_an_answer_that_fails_is_cut_off(held: Server) -> None:
+    """The body ends without the last chunk, so no client can take it for complete; the log says why, not what was asked."""
+    with stream(held, "fail") as answer:
+        assert next_event(answer) == {"delta": {"content": "first"}, "done": False}
+        with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+            answer.read()
+    # Its place is free again.
+    with stream(held, "fail") as answer:
+        assert answer.status == 200
+    assert "a streamed answer failed: builtins.ConnectionError" in held.log
