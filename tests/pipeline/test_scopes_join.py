@@ -21,7 +21,6 @@ def progress(place: Place) -> ScopeSession:
     return found
 
 
-
 def test_a_scope_observes_what_is_said_after_it_joined(place: Place) -> None:
     take_in(place)
     place.say("s", ("alice", "I like tea."), ("bob", "I sing."))
