@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("memservice.auth")
 
-NO_TOKEN = "No access token provided"
+NOBODY = "No access token provided"
 SECURITY_SCHEME = "HTTPBearer"
 """Its name in the API's document."""
 
@@ -125,5 +125,5 @@ def _bearer(authorization: str | None) -> str:
     scheme, _, token = (authorization or "").strip().partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token:
-        raise Unauthorised(NO_TOKEN)
+        raise Unauthorised(NOBODY)
     return token

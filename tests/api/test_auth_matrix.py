@@ -17,7 +17,7 @@ from memservice.runtime import utc_now
 from memservice.settings import load_settings
 from memservice.spi.schema import TABLES
 
-KEYS = {
+KEYS: dict[str, dict[str, Any]] = {
     "admin": {"t": "", "ad": True},
     "admin with a name": {"ad": True, "w": "other", "p": "mallory"},
     "workspace": {"w": "acme"},
