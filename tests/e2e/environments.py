@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,22 +21,47 @@ def cache() -> Path:
     return Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memservice"
 
 
-def client_python(name: str, requirements: Sequence[str]) -> Path:
+def client_python(name: str, requirements: Sequence[str], alone: Sequence[str] = ()) -> Path:
     """The interpreter of a virtual environment that has exactly these requirements; made if it is not there yet.
 
-    Whoever comes first builds, the others wait. A build that did not end is thrown away.
+    Those that come `alone` are installed without what they require: for a client whose bounds the registry in use cannot satisfy.
     """
-    recipe = "\n".join([sys.version, *sorted(requirements)])
-    folder = cache() / "clients" / f"{name}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
-    python, done = folder / "bin" / "python", folder / "complete"
+    recipe = [sys.version, *sorted(requirements), "alone", *sorted(alone)] if alone else [sys.version, *sorted(requirements)]
+
+    def build(folder: Path) -> None:
+        pip = (str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+        _run(sys.executable, "-m", "venv", str(folder))
+        _run(*pip, *requirements)
+        if alone:
+            _run(*pip, "--no-deps", *alone)
+
+    return _built(name, recipe, build) / "bin" / "python"
+
+
+def node_packages(name: str, requirements: Sequence[str]) -> Path:
+    """A folder whose `node_modules` has exactly these packages; made if it is not there yet. Needs npm."""
+
+    def build(folder: Path) -> None:
+        folder.mkdir()
+        (folder / "package.json").write_text('{"private": true}', encoding="utf-8")
+        quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error")
+        _run("npm", "install", "--prefix", str(folder), *quiet, *requirements)
+
+    return _built(name, sorted(requirements), build)
+
+
+def _built(name: str, recipe: Sequence[str], build: Callable[[Path], None]) -> Path:
+    """The folder that this recipe makes. Whoever comes first builds, the others wait. A build that did not end is thrown away."""
+    text = "\n".join(recipe)
+    folder = cache() / "clients" / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    done = folder / "complete"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _locked(folder.with_suffix(".lock")):
         if not done.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            _run(sys.executable, "-m", "venv", str(folder))
-            _run(str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements)
+            build(folder)
             done.touch()
-    return python
+    return folder
 
 
 @contextmanager
