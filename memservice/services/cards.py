@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memservice.domain.errors import NotFound
-from memservice.domain.records import Card
+from memservice.domain.records import Card, Peer
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
 from memservice.services import access, naming, peers, workspaces
@@ -34,8 +34,16 @@ def of(view: View, workspace: str, peer: str, target: str | None) -> list[str] |
     """The card inside an open view; None where there is none."""
     found = view.workspaces.locate(workspace, peer=peer).peer
     if found is None:
-        raise NotFound(f"Peer {peer} not found in workspace {workspace}")
-    card = view.cards.one(found.key, target or found.slug)
+        raise no_observer(workspace, peer)
+    return held(view, found, target or found.slug)
+
+
+def no_observer(workspace: str, peer: str) -> NotFound:
+    return NotFound(f"Peer {peer} not found in workspace {workspace}")
+
+
+def held(view: View, observer: Peer, target: str) -> list[str] | None:
+    card = view.cards.one(observer.key, target)
     return None if card is None else list(card.lines)
 
 

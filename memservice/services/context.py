@@ -170,8 +170,9 @@ def _about_target(
     card: list[str] | None = None
     if allowed is None:
         # What a card says cannot be told apart by session, so it is left out whenever only some sessions may speak.
-        name = observer.slug if observer is not None else options.peer_perspective or target
-        card = cards.of(view, workspace, name, target)
+        if observer is None:
+            raise cards.no_observer(workspace, options.peer_perspective or target)
+        card = cards.held(view, observer, target)
     observed = found.get(target)
     selection = None
     if observer is not None and observed is not None:

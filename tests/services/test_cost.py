@@ -1,0 +1,140 @@
+"""What a request costs does not grow with the store: every read takes as many statements at ten rows as at thousands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from memservice.domain.records import Conclusion, Message
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.services import cards, context, messages, peers, queue, sessions, workspaces
+from memservice.services import conclusions as concluding
+from memservice.services.conclusions import ConclusionDraft
+from memservice.services.messages import Draft
+from memservice.services.paging import Paging
+from memservice.services.representation import RepresentationOptions
+from memservice.settings import load_settings
+from services.world import ME, WORKSPACE, Clock, Small
+
+SIZES = (20, 2_000)
+DEEP = Paging(page=2, size=10, reverse=True)
+
+
+@dataclass
+class Sized:
+    small: Small
+    said: list[Message]
+    concluded: list[Conclusion]
+    statements: list[str] = field(default_factory=list)
+
+    def cost(self, job: Callable[[Sized], Any]) -> list[str]:
+        """The statements that SQLite runs for the job the second time, beginning and end of transactions left out."""
+        job(self)
+        self.statements.clear()
+        job(self)
+        return [sql for sql in self.statements if not sql.startswith(("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE", "--"))]
+
+
+def fill(path: Path, size: int) -> Sized:
+    loaded = load_settings(environ={"DB_CONNECTION_URI": f"sqlite:///{path}", "DB_SYNCHRONOUS": "normal"}, cwd=path.parent)
+    runtime = Runtime(loaded, load_plugins(loaded), Clock())
+    runtime.storage.migrate()
+    small = Small(runtime, Clock())
+    said: list[Message] = []
+    concluded: list[Conclusion] = []
+    small.peer("ann", "bob", metadata={"name": "A B"})
+    for start in range(0, size, 20):
+        drafts = [Draft(f"the heron stands by the river {start + n}", ("ann", "bob")[n % 2], metadata={"n": start + n}) for n in range(20)]
+        # One session that grows, and as many others.
+        said += messages.create(runtime, ME, WORKSPACE, "s", drafts[:16])
+        messages.create(runtime, ME, WORKSPACE, f"s{start}", drafts[16:])
+        texts = [ConclusionDraft(f"saw {start + n} herons", "ann", "bob", "s") for n in range(20)]
+        concluded += concluding.create(runtime, ME, WORKSPACE, texts)
+        peers.get_or_create(runtime, ME, WORKSPACE, f"peer{start}", None, None)
+        workspaces.get_or_create(runtime, ME, f"w{start}", None, None)
+    small.summarise(said[5], "short", 5)
+    cards.put(runtime, ME, WORKSPACE, "ann", None, ["Name: Ann"])
+    sized = Sized(small, said, concluded)
+    engine = runtime.storage.engine  # type: ignore[attr-defined]
+    sa.event.listen(engine, "connect", lambda driver, record: driver.set_trace_callback(sized.statements.append))
+    engine.dispose()
+    return sized
+
+
+@pytest.fixture(scope="module")
+def sized(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sized, ...]]:
+    made = tuple(fill(tmp_path_factory.mktemp("cost") / "m.db", size) for size in SIZES)
+    yield made
+    for one in made:
+        one.small.rt.close()
+
+
+def _rt(job: Callable[[Runtime, Sized], Any]) -> Callable[[Sized], Any]:
+    return lambda sized: job(sized.small.rt, sized)
+
+
+PAIR = {"observer": "ann", "observed": "bob"}
+READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
+    "get workspace": (1, _rt(lambda rt, s: workspaces.get_or_create(rt, ME, WORKSPACE, None, None))),
+    "list workspaces": (2, _rt(lambda rt, s: workspaces.page(rt, ME, None, DEEP))),
+    "get peer": (1, _rt(lambda rt, s: peers.get_or_create(rt, ME, WORKSPACE, "ann", None, None))),
+    "list peers": (3, _rt(lambda rt, s: peers.page(rt, ME, WORKSPACE, None, Paging(size=1)))),
+    "peer's sessions": (3, _rt(lambda rt, s: peers.sessions(rt, ME, WORKSPACE, "ann", None, Paging(size=1)))),
+    "get session": (1, _rt(lambda rt, s: sessions.get_or_create(rt, ME, WORKSPACE, "s"))),
+    "list sessions": (3, _rt(lambda rt, s: sessions.page(rt, ME, WORKSPACE, None, Paging(size=1)))),
+    "session peers": (3, _rt(lambda rt, s: sessions.members_page(rt, ME, WORKSPACE, "s", Paging()))),
+    "peer config": (2, _rt(lambda rt, s: sessions.get_peer_config(rt, ME, WORKSPACE, "s", "ann"))),
+    "summaries": (2, _rt(lambda rt, s: sessions.summaries(rt, ME, WORKSPACE, "s"))),
+    "list messages": (2, _rt(lambda rt, s: messages.page(rt, ME, WORKSPACE, "s", None, Paging(size=10)))),
+    "list messages, reversed": (2, _rt(lambda rt, s: messages.page(rt, ME, WORKSPACE, "s", None, DEEP))),
+    "list messages, filtered": (
+        3,
+        _rt(lambda rt, s: messages.page(rt, ME, WORKSPACE, "s", {"metadata": {"n": {"gte": 3}}}, Paging(size=2))),
+    ),
+    "get message": (2, _rt(lambda rt, s: messages.get(rt, ME, WORKSPACE, "s", s.said[3].uid))),
+    "context": (5, lambda s: s.small.context("s", tokens=100)),
+    "context with target": (8, lambda s: s.small.context("s", tokens=180, peer_target="bob", peer_perspective="ann", max_conclusions=3)),
+    "peer context": (
+        8,
+        _rt(lambda rt, s: context.of_peer(rt, ME, WORKSPACE, "ann", RepresentationOptions(target="bob", include_most_frequent=True))),
+    ),
+    "representation": (4, lambda s: s.small.represent("ann", target="bob")),
+    "search workspace": (10, lambda s: s.small.search("heron river")),
+    "search session": (11, lambda s: s.small.search("heron river", session="s")),
+    "search peer": (10, lambda s: s.small.search("heron river", peer="ann")),
+    "search, nothing asked": (3, lambda s: s.small.search("?")),
+    "card": (2, _rt(lambda rt, s: cards.get(rt, ME, WORKSPACE, "ann"))),
+    "list conclusions": (3, _rt(lambda rt, s: concluding.page(rt, ME, WORKSPACE, PAIR, Paging(size=10)))),
+    "get conclusion": (2, _rt(lambda rt, s: concluding.get(rt, ME, WORKSPACE, s.concluded[3].uid))),
+    "query conclusions": (12, lambda s: s.small.ask("how many herons", "ann", "bob")),
+    "queue status": (4, _rt(lambda rt, s: queue.status(rt, ME, WORKSPACE))),
+    "queue status of a session": (4, _rt(lambda rt, s: queue.status(rt, ME, WORKSPACE, observer="ann", sender="bob", session="s"))),
+}
+
+LARGE = ("messages", "conclusions", "tasks", "sessions", "peers", "members", "vectors", "text_rows", "text_terms")
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_read_takes_few_statements_and_as_many_at_any_size(sized: tuple[Sized, ...], name: str) -> None:
+    most, job = READS[name]
+    few, many = (one.cost(job) for one in sized)
+    assert len(many) == len(few), "\n".join(many)
+    assert 0 < len(many) <= most, "\n".join(many)
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_read_scans_no_large_table(sized: tuple[Sized, ...], name: str) -> None:
+    large = sized[-1]
+    statements = list(dict.fromkeys(large.cost(READS[name][1])))
+    with large.small.rt.storage.engine.connect() as connection:  # type: ignore[attr-defined]
+        for sql in statements:
+            plan = [row[3] for row in connection.exec_driver_sql("EXPLAIN QUERY PLAN " + sql)]
+            for step in plan:
+                words = step.split()
+                assert not (words[0] == "SCAN" and words[1] in LARGE and "USING" not in words), f"{step}\n{sql}"
