@@ -1,0 +1,94 @@
+"""The fail-points themselves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from crash.processes import python_path
+from memservice.domain.errors import ConfigurationError, Unavailable
+from memservice.testing.failpoints import LOG, POINTS, Failpoint, FailpointStorage, announce, chosen
+from memservice_memory.storage import MemoryStorage
+
+
+def storage(*points: str, log: Path | None = None) -> FailpointStorage:
+    return FailpointStorage(MemoryStorage(), [Failpoint.read(point) for point in points], log)
+
+
+def fact(made: FailpointStorage, name: str) -> str | None:
+    with made.read() as view:
+        return view.facts.get(name)
+
+
+@pytest.mark.parametrize("text", ["kill:before:3", "stop:begin:1@worker", "refuse:before:12"])
+def test_a_point_is_read_as_it_is_written(text: str) -> None:
+    assert str(Failpoint.read(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "kill", "kill:before", "kill:before:0", "kill:before:x", "kill:later:1", "die:before:1", "refuse:after:1"]
+)
+def test_what_is_no_point_is_told(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="is no fail-point"):
+        Failpoint.read(text)
+
+
+def test_points_are_for_the_processes_that_they_name() -> None:
+    environ = {POINTS: "kill:before:3@worker stop:after:1 kill:before:9@serve"}
+    assert [str(point) for point in chosen(environ, ["memservice", "worker"])] == ["kill:before:3@worker", "stop:after:1"]
+    assert chosen({}, ["memservice"]) == []
+
+
+@pytest.mark.parametrize("place", ["begin", "before"])
+def test_a_refused_write_stores_nothing_and_the_others_everything(place: str) -> None:
+    made = storage(f"refuse:{place}:2")
+    made.write(lambda view: view.facts.set("first", "1"))
+    with pytest.raises(Unavailable, match="fail-point refuse"):
+        made.write(lambda view: view.facts.set("second", "2"))
+    made.write(lambda view: view.facts.set("third", "3"))
+    assert [fact(made, name) for name in ("first", "second", "third")] == ["1", None, "3"]
+    assert made.writes == 3
+
+
+def test_a_point_is_passed_once_the_log_has_it(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    made = storage("refuse:before:1", log=log)
+    with pytest.raises(Unavailable):
+        made.write(lambda view: view.facts.set("first", "1"))
+    again = storage("refuse:before:1", log=log)
+    again.write(lambda view: view.facts.set("first", "1"))
+    assert fact(again, "first") == "1"
+    assert log.read_text(encoding="utf-8") == "refuse:before:1\n"
+
+
+WRITES = """
+from pathlib import Path
+from memservice.runtime import open_runtime
+rt = open_runtime()
+rt.storage.migrate()
+for number in (1, 2, 3):
+    rt.storage.write(lambda view: view.facts.set(str(number), "written"))
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.parametrize(("point", "said", "stored"), [("kill:before:2", "1\n", ["1"]), ("kill:after:2", "1\n", ["1", "2"])])
+def test_a_process_that_finds_the_plugin_ends_where_it_is_told_to(tmp_path: Path, point: str, said: str, stored: list[str]) -> None:
+    site = announce(tmp_path / "site", failpoints="memservice.testing.failpoints")
+    uri = f"sqlite:///{tmp_path}/m.db"
+    log = tmp_path / "log"
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": python_path(site), "DB_CONNECTION_URI": f"failpoint+{uri}", POINTS: point}
+    command = [sys.executable, "-c", WRITES]
+    first = subprocess.run(command, env=environ | {LOG: str(log)}, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (first.returncode, first.stdout) == (-signal.SIGKILL, said), first.stderr
+    look = "from memservice.runtime import open_runtime\nwith open_runtime().storage.read() as view:\n"
+    look += " print([name for name in '123' if view.facts.get(name)])"
+    held = subprocess.run([sys.executable, "-c", look], env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    assert held.stdout.strip() == str(stored)
+    again = subprocess.run(command, env=environ | {LOG: str(log)}, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (again.returncode, again.stdout) == (0, "1\n2\n3\n"), again.stderr
