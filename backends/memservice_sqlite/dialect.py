@@ -66,6 +66,7 @@ class SqliteDialect(SqlDialect):
             "sqlite://",
             creator=self._place.connect,
             pool_reset_on_return=None,
+            hide_parameters=True,  # errors may be logged, and are kept with tasks
             json_serializer=json_text.write,
             json_deserializer=json_text.read,
             **self._pool,

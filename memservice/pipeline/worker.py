@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from traceback import format_tb
 
 from memservice.domain.errors import Unavailable
 from memservice.pipeline import maintenance
@@ -60,6 +61,12 @@ class Worker:
                         log.error("the store cannot be reached, waiting for it: %s", error)
                     reachable = False
                     self._freed = float("-inf")  # leases that could not be given back are freed as soon as the store is there again
+                    stop.wait(STORE_PAUSE_SECONDS)
+                    continue
+                except Exception as error:  # one thing that cannot be done must not keep all others waiting
+                    # Its class and places only: its text may quote a message.
+                    places = "".join(format_tb(error.__traceback__)).rstrip()
+                    log.error("a round of work failed (%s), going on\n%s", type(error).__name__, places)
                     stop.wait(STORE_PAUSE_SECONDS)
                     continue
                 idle = 0 if worked else idle + 1

@@ -1,0 +1,138 @@
+"""No log tells what users wrote, not even where something fails with it in hand."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+import pytest
+
+from memservice.app import create_app
+from memservice.domain.records import Message, Task
+from memservice.hookspecs import hookimpl
+from memservice.pipeline import maintenance
+from memservice.pipeline.worker import Worker
+from memservice.services import indexing
+from memservice.spi.reasoner import DeriveRequest
+from services.conftest import Begin
+from services.world import Small
+
+SECRET = "sekretwort"
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.INFO)
+    return caplog
+
+
+def silent(logged: pytest.LogCaptureFixture, *expected: str) -> None:
+    """The log holds what is expected, and nothing that users wrote; tracebacks as they would be printed included."""
+    printed = "\n".join(logging.Formatter().format(record) for record in logged.records)
+    for text in expected:
+        assert text in printed
+    assert SECRET not in printed
+
+
+def ask(small: Small, path: str, body: object) -> int:
+    client = create_app(runtime=small.rt).test_client()
+    return client.post(f"/v3/workspaces/w{path}", json=body).status_code
+
+
+MESSAGES = {"messages": [{"peer_id": "ann", "content": f"{SECRET} is my dog"}]}
+
+
+def test_ordinary_work_is_logged_without_texts(begin: Begin, logged: pytest.LogCaptureFixture) -> None:
+    small = begin()
+    assert ask(small, "/sessions/s/messages", MESSAGES) == 201
+    assert ask(small, f"/search?q={SECRET}", {"query": SECRET}) == 200
+    assert ask(small, "/search", {"query": f"{SECRET} \ud800"}) == 422
+    Worker(small.rt).run_until_idle(30)
+    silent(logged, "path=/v3/workspaces/w/search", "representation:")
+
+
+def test_a_failing_request_names_the_error_not_its_text(
+    begin: Begin, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(rt: Any, view: Any, workspace: int, messages: list[Message], *rest: Any) -> None:
+        raise ValueError(f"cannot index {messages[0].content}") from KeyError(messages[0].content)
+
+    small = begin()
+    monkeypatch.setattr(indexing, "add_message_texts", fail)
+    assert ask(small, "/sessions/s/messages", MESSAGES) == 500
+    silent(logged, "ValueError", "KeyError", "test_logs.py")
+
+
+@pytest.mark.parametrize("begin", ["sqlite"], indirect=True)
+def test_the_database_quotes_no_values(begin: Begin, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    caught: list[str] = []
+
+    def fail(rt: Any, view: Any, workspace: int, messages: list[Message], *rest: Any) -> None:
+        try:
+            view.rows.connection.exec_driver_sql("INSERT INTO text_rows (id, level) VALUES (?, ?)", (1, messages[0].content))
+        except Exception as error:
+            caught.append(str(error))
+            raise
+
+    small = begin()
+    monkeypatch.setattr(indexing, "add_message_texts", fail)
+    assert ask(small, "/sessions/s/messages", MESSAGES) >= 500
+    assert caught
+    assert SECRET not in caught[0]
+    silent(logged)
+
+
+def test_a_failing_reasoner_is_named_and_its_words_kept_with_the_task(begin: Begin, logged: pytest.LogCaptureFixture) -> None:
+    small = begin()
+    small.say("s", ("ann", f"{SECRET} is my dog"))
+
+    def derive(request: DeriveRequest) -> None:
+        raise RuntimeError(f"the model said: {request.messages[0].content}")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(small.rt.reasoner), "derive", lambda self, request: derive(request))
+        Worker(small.rt).run_until_idle(30)
+    with small.rt.storage.read() as view:
+        assert any(SECRET in (task.last_error or "") for task in view.rows.page(Task)), "for operators, in the store"
+    silent(logged, "RuntimeError")
+
+
+class Refuses:
+    @hookimpl
+    def memservice_message_storing(self, message: Message) -> Message:
+        raise LookupError(f"not allowed: {message.content}")
+
+
+def test_a_failing_listener_is_not_quoted(begin: Begin, logged: pytest.LogCaptureFixture) -> None:
+    assert ask(begin(Refuses()), "/sessions/s/messages", MESSAGES) == 500
+    silent(logged, "LookupError")
+
+
+def test_a_round_that_fails_neither_ends_the_worker_nor_is_quoted(
+    begin: Begin, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = begin()
+    small.say("s", ("ann", "My dog is called Rex."))
+
+    def fail(rt: Any) -> None:
+        raise RuntimeError(SECRET)
+
+    monkeypatch.setattr(maintenance, "sweep", fail)
+    monkeypatch.setattr("memservice.pipeline.worker.STORE_PAUSE_SECONDS", 0.01)
+    stop = threading.Event()
+    worker = threading.Thread(target=Worker(small.rt).run, args=(stop,), daemon=True)
+    worker.start()
+    try:
+        for _ in range(1000):
+            with small.rt.storage.read() as view:
+                if all(task.state == "done" for task in view.rows.page(Task)):
+                    break
+            stop.wait(0.01)
+        else:
+            pytest.fail("the work was not done")
+        assert worker.is_alive()
+    finally:
+        stop.set()
+        worker.join(10)
+    silent(logged, "a round of work failed (RuntimeError)")
