@@ -15,7 +15,7 @@ from memservice.domain import records as r
 from memservice.domain.filters import Node, where
 from memservice.pipeline.handler import Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
-from memservice.services import indexing
+from memservice.services import dreams, indexing
 from memservice.spi.rows import Order
 from memservice.spi.schema import BY_RECORD
 from memservice.spi.storage import View
@@ -182,6 +182,8 @@ def _erase(rt: Runtime, view: View, doomed: Doomed, record: type[Any], rows: Seq
         counted = Counter(row.collection_key for row in rows if row.level == r.EXPLICIT and row.state == r.LIVE)
         for collection, number in counted.items():
             view.conclusions.count_explicit(collection, -number)
+        if isinstance(doomed, r.Session):
+            dreams.give_back(rt, view, rows, doomed.key)
     elif record is r.Space and rt.vectors_transactional:
         for space in rows:
             rt.vectors.drop(view, space)

@@ -39,6 +39,7 @@ def _step(rt: Runtime, view: View, task: Task) -> Outcome | Unfinished:
     explicit = view.rows.page(Conclusion, _known_from(scope, session), limit=ROWS_AT_ONCE)
     gone = [*explicit, *_resting_on(view, scope, explicit)]
     _delete(rt, view, session.workspace_key, gone)
+    dreams.give_back(rt, view, gone, session.key)
     counts = Counter(task.outcome)
     counts.update(explicit=len(explicit), derived=len(gone) - len(explicit))
     touched = sorted({*task.payload.get("touched", []), *(row.observed_key for row in gone)})

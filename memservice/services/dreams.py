@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.errors import NotFound, Refused
 from memservice.domain.filters import where
-from memservice.domain.records import DELETING, EXPLICIT, PENDING, Collection, Conclusion, Lease, Peer, Session, Task
+from memservice.domain.records import DELETING, EXPLICIT, LIVE, PENDING, SUPERSEDED, Collection, Conclusion, Lease, Peer, Session, Task
 from memservice.runtime import Runtime
-from memservice.services import access, naming, outbox, sessions, workspaces
+from memservice.services import access, indexing, naming, outbox, sessions, workspaces
 from memservice.services.conclusions import ensure_collection
 from memservice.services.principal import Principal
 from memservice.spi.nouns.base import NEWEST
@@ -156,6 +158,40 @@ def dreamt(rt: Runtime, view: View, collection: Collection) -> None:
     view.rows.change(Collection, where(key=held.key), last_dream_at=rt.clock(), explicit_at_last_dream=held.explicit_count)
 
 
+def give_back(rt: Runtime, view: View, gone: Sequence[Conclusion], session: int) -> int:
+    """Conclusions go because their session does, not because they are wrong: what gave way to them and comes from elsewhere is live
+    again, or gives way to what they gave way to themselves. Returns how many are live again. Called with the rows as they were."""
+    if not gone:
+        return 0
+    left = {row.key: row for row in gone}
+    places = tuple({row.collection_key for row in gone})
+    found = view.rows.page(Conclusion, where(collection_key=places, state=SUPERSEDED, superseded_by=tuple(left)))
+    waiting = [row for row in found if row.key not in left and row.session_key != session]
+    ends = {row.key: _end(left, row.superseded_by) for row in waiting}
+    wanted = tuple({end for end in ends.values() if end is not None})
+    stays = {row.key for row in view.rows.page(Conclusion, where(key=wanted, state=(LIVE, SUPERSEDED)))} if wanted else set()
+    back: list[Conclusion] = []
+    for row in waiting:
+        if ends[row.key] in stays:
+            view.rows.change(Conclusion, where(key=row.key), superseded_by=ends[row.key])
+        else:
+            internal = {name: value for name, value in row.internal.items() if name != "superseded"}
+            back.append(replace(row, state=LIVE, superseded_by=None, internal=internal))
+    view.conclusions.put(back)
+    for key, number in Counter(row.collection_key for row in back if row.level == EXPLICIT).items():
+        view.conclusions.count_explicit(key, number)
+    if back:
+        view.tasks.add(indexing.index_conclusions(rt, view, back[0].workspace_key, back))
+    return len(back)
+
+
+def _end(left: Mapping[int, Conclusion], key: int | None) -> int | None:
+    """The first row in a chain of successors that is not among those that leave."""
+    while key is not None and key in left:
+        key = left[key].superseded_by
+    return key
+
+
 def configured(rt: Runtime, view: View, collection: Collection, session: Session | None) -> Resolved:
     """What the session, if a dream has one, and the workspace say."""
     workspace = view.workspaces.by_key(collection.workspace_key)
@@ -172,4 +208,3 @@ def _earliest(rt: Runtime, collection: Collection) -> datetime:
     """The first moment at which the collection may be consolidated again by itself."""
     last = collection.last_dream_at
     return rt.clock() if last is None else last + timedelta(hours=rt.settings.dream.min_hours_between_dreams)
-

@@ -10,7 +10,7 @@ import pytest
 
 from memservice.domain.filters import where
 from memservice.domain.records import Card, Collection, Conclusion, Task
-from memservice.services import cards, conclusions, dreams, outbox, recall, workspaces
+from memservice.services import cards, conclusions, dreams, erasure, outbox, recall, scopes, workspaces
 from memservice.services.dreams import DreamRequest
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Spent, Statement, Superseded
 from memservice.testing.storage.base import together
@@ -469,3 +469,65 @@ class TestRequest:
         assert night.place.texts("alice") == ["Alice paints."]
         assert night.place.texts("bob", "alice") == ["Alice paints.", "Alice is an artist."]
         assert recall.search(night.place.rt, WHO, WORKSPACE, "artist") == []
+
+
+class TestSessionsThatGo:
+    """What gave way to something is not lost when that something goes with its session."""
+
+    @staticmethod
+    def merge(night: Night, *pairs: tuple[str, str], observer: str = "alice") -> None:
+        with night.place.rt.storage.read() as view:
+            uids = {row.content: row.uid for row in view.rows.page(Conclusion, where(observer=observer, observed="alice"))}
+        steps = [Superseded(uids[old], uids[new], "duplicate") for old, new in pairs]
+        night.dream(Consolidated(superseded=steps), observer=observer, observed="alice")
+
+    def delete(self, night: Night, session: str) -> None:
+        erasure.delete_session(night.place.rt, WHO, WORKSPACE, session)
+        night.place.work()
+
+    def test_it_is_live_again(self, night: Night) -> None:
+        night.tell("One.", session="s")
+        night.tell("Two.", session="t")
+        self.merge(night, ("One.", "Two."))
+        assert (night.place.texts("alice"), night.collection().explicit_count) == (["Two."], 1)
+        self.delete(night, "t")
+        assert (night.place.texts("alice"), night.collection().explicit_count) == (["One."], 1)
+        row = night.rows()["One."]
+        assert (row.superseded_by, row.internal) == (None, {})
+        found = conclusions.query(night.place.rt, WHO, WORKSPACE, "One", filters={"observer": "alice", "observed": "alice"})
+        assert [item.content for item in found] == ["One."]
+
+    def test_it_gives_way_to_what_came_after(self, night: Night) -> None:
+        for content, session in (("One.", "s"), ("Two.", "t"), ("Three.", "u")):
+            night.tell(content, session=session)
+        self.merge(night, ("One.", "Two."))
+        self.merge(night, ("Two.", "Three."))
+        self.delete(night, "t")
+        assert night.place.texts("alice") == ["Three."]
+        assert night.rows()["One."].superseded_by == night.rows()["Three."].key
+        self.delete(night, "u")
+        assert night.place.texts("alice") == ["One."]
+
+    def test_what_goes_along_stays_gone(self, night: Night) -> None:
+        night.tell("One.", "Two.", session="t")
+        self.merge(night, ("One.", "Two."))
+        self.delete(night, "t")
+        assert night.rows() == {}
+        assert night.collection().explicit_count == 0
+
+    def test_a_scope_keeps_what_it_knows_from_elsewhere(self, night: Night) -> None:
+        rt = night.place.rt
+        night.tell("One.", session="s")
+        night.tell("Two.", session="t")
+        scopes.get_or_create(rt, WHO, WORKSPACE, "team", None)
+        scopes.add_sessions(rt, WHO, WORKSPACE, "team", ["s", "t"])
+        night.place.work()
+        assert sorted(night.place.texts("scope.team", "alice")) == ["One.", "Two."]
+        self.merge(night, ("One.", "Two."), observer="scope.team")
+        assert night.place.texts("scope.team", "alice") == ["Two."]
+        night.reasoner.dream = lambda request: Consolidated()
+        scopes.remove_session(rt, WHO, WORKSPACE, "team", "t")
+        night.place.work()
+        assert night.place.texts("scope.team", "alice") == ["One."]
+        assert night.collection("scope.team", "alice").explicit_count == 1
+        assert [task.payload["trigger"] for task in night.place.tasks(outbox.DREAM)][-2:] == ["scope_removal", "scope_removal"]
