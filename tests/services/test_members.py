@@ -1,0 +1,92 @@
+"""Who is in a session, and how many may observe."""
+
+from __future__ import annotations
+
+import pytest
+
+from memservice.domain.errors import Refused
+from memservice.domain.records import SCOPE, Member
+from memservice.services import sessions
+from memservice.services.sessions import MemberConfig
+from services.conftest import Begin
+from services.world import ME, WORKSPACE, Small
+
+OBSERVES = MemberConfig(observe_others=True)
+
+
+def several(*names: str) -> dict[str, MemberConfig]:
+    return dict.fromkeys(names, OBSERVES)
+
+
+@pytest.fixture
+def full(begin: Begin) -> Small:
+    """Three observers, as many as may be, one scope, and one member that does not observe."""
+    small = begin(SESSION_OBSERVERS_LIMIT="3")
+    sessions.get_or_create(small.rt, ME, WORKSPACE, "s", members={**several("a", "b", "c"), "quiet": MemberConfig()}, scope_names=["mine"])
+    return small
+
+
+def config(small: Small, peer: str) -> MemberConfig:
+    return sessions.get_peer_config(small.rt, ME, WORKSPACE, "s", peer)
+
+
+def inside(small: Small) -> dict[str, Member]:
+    with small.rt.storage.read() as view:
+        session = view.workspaces.locate(WORKSPACE, session="s").session
+        assert session is not None
+        return {member.peer: member for member in view.members.of_session(session.key)}
+
+
+def test_no_way_in_lets_one_more_observe(full: Small) -> None:
+    before = inside(full)
+    with pytest.raises(Refused):
+        sessions.get_or_create(full.rt, ME, WORKSPACE, "s", members=several("d"))
+    with pytest.raises(Refused):
+        sessions.add_peers(full.rt, ME, WORKSPACE, "s", several("d"))
+    with pytest.raises(Refused):
+        sessions.set_peers(full.rt, ME, WORKSPACE, "s", several("a", "b", "c", "d"))
+    with pytest.raises(Refused):
+        sessions.set_peer_config(full.rt, ME, WORKSPACE, "s", "quiet", OBSERVES)
+    full.peer("stranger")
+    with pytest.raises(Refused):
+        sessions.set_peer_config(full.rt, ME, WORKSPACE, "s", "stranger", OBSERVES)
+    assert inside(full) == before
+
+
+def test_those_that_left_make_room_and_count_again_when_they_return(full: Small) -> None:
+    full.leave("s", "a")
+    sessions.add_peers(full.rt, ME, WORKSPACE, "s", several("d"))
+    with pytest.raises(Refused):
+        sessions.add_peers(full.rt, ME, WORKSPACE, "s", several("a"))
+    full.join("s", "a")
+    assert config(full, "a") == MemberConfig(), "one that returns takes the new configuration"
+    full.leave("s", "b")
+    sessions.set_peer_config(full.rt, ME, WORKSPACE, "s", "b", MemberConfig(observe_me=False))
+    assert config(full, "b") == MemberConfig(False, True), "those that left are configured, and stay outside"
+    assert "b" not in inside(full)
+
+
+def test_an_author_that_returns_by_speaking_is_inside_with_the_default(full: Small) -> None:
+    full.leave("s", "a")
+    full.say("s", ("a", "I am back"))
+    assert config(full, "a") == MemberConfig()
+    assert inside(full)["a"].left_at is None
+
+
+def test_setting_members_replaces_ordinary_ones_and_keeps_scopes(full: Small) -> None:
+    sessions.set_peers(full.rt, ME, WORKSPACE, "s", several("d", "e", "f"))
+    assert {name: member.kind == SCOPE for name, member in inside(full).items()} == {
+        "scope.mine": True,
+        "d": False,
+        "e": False,
+        "f": False,
+    }
+    sessions.set_peers(full.rt, ME, WORKSPACE, "s", {"d": MemberConfig(), "a": MemberConfig(observe_me=True)})
+    assert config(full, "d") == OBSERVES, "one that stays keeps its configuration"
+    assert config(full, "a") == MemberConfig(observe_me=True)
+
+
+def test_any_number_may_observe_where_nobody_is_added(full: Small) -> None:
+    sessions.add_peers(full.rt, ME, WORKSPACE, "s", {**several("a"), "more": MemberConfig()})
+    sessions.set_peer_config(full.rt, ME, WORKSPACE, "s", "a", OBSERVES)
+    assert "more" in inside(full)
