@@ -26,3 +26,12 @@ def on_starting(server: Any) -> None:
 
     tokens.count("")
     gc.freeze()
+
+
+def worker_exit(server: Any, worker: Any) -> None:
+    """Close the store: a SQLite file is whole, without a log beside it, once the last process has let go of it."""
+    from memservice.api.routing import EXTENSION
+
+    app = getattr(worker, "wsgi", None)
+    if app is not None:  # it is missing where the start failed
+        app.extensions[EXTENSION].close()

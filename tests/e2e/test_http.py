@@ -231,6 +231,7 @@ def test_sigterm_lets_requests_finish(tmp_path: Path) -> None:
             writer.result(30)
     assert (status, refused.is_set()) == (0, True)
     assert "Traceback" not in server.log
+    assert [path.name for path in tmp_path.iterdir()] == ["memservice.db"], "one whole file is left"
     connection = sqlite3.connect(tmp_path / "memservice.db")
     stored = {row[0] for row in connection.execute("SELECT content FROM messages")}
     connection.close()
