@@ -107,7 +107,7 @@ def imported(folders: list[Path]) -> dict[str, str]:
 def test_what_the_product_imports_is_required(root: Path) -> None:
     used = imported([root / "memservice", *shelved(root)])
     in_kits = {name: file for name, file in used.items() if "memservice/testing/" in file}
-    required = requirements(root)
+    required = requirements(root, "uploads")
     # flask and werkzeug, marshmallow and webargs come as one
     assert {n: f for n, f in used.items() if n not in required | {"werkzeug", "webargs", "apispec"} and n not in in_kits} == {}
     assert {n: f for n, f in in_kits.items() if n not in requirements(root, "testing")} == {}
@@ -119,7 +119,7 @@ def test_what_is_required_is_used(root: Path) -> None:
 
 def test_what_tests_import_is_in_the_test_extra(root: Path) -> None:
     used = imported([root / "tests"])
-    known = requirements(root, "testing", "test") | {"werkzeug", "webargs", "apispec"}
+    known = requirements(root, "testing", "test", "uploads") | {"werkzeug", "webargs", "apispec"}
     assert {name: file for name, file in used.items() if name not in known} == {}
 
 

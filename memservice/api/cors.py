@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from urllib.parse import urlsplit
 
 from flask import Request, Response
 from werkzeug.datastructures import Headers
@@ -44,6 +45,11 @@ class Cors:
             return
         headers["Access-Control-Allow-Origin"] = origin
         headers["Access-Control-Allow-Credentials"] = "true"
+
+    def may_write(self, request: Request) -> bool:
+        """Whether what a browser sends without a preflight may be acted on: the page is ours, or one that may call, or it is no page."""
+        origin = request.headers.get("Origin")
+        return origin is None or urlsplit(origin).netloc == request.host or self._allows(origin)
 
     def _allows(self, origin: str) -> bool:
         return self._any or origin in self._origins

@@ -19,6 +19,7 @@ from marshmallow import Schema, fields
 from memservice.api import auth
 from memservice.api.answers import empty_answer, json_answer
 from memservice.api.auth import RouteAccess
+from memservice.api.forms import FORM, FormReader
 from memservice.api.parsing import BodyReader, HeaderReader, QueryReader, path_problems
 from memservice.api.schemas.encoding import encoder
 from memservice.api.schemas.fields import ListOf, MapOf
@@ -57,6 +58,8 @@ class Operation:
     headers: type[Schema] | None = None
     body: type[Schema] | fields.Field[Any] | None = None
     body_optional: bool = False
+    form: type[Schema] | None = None
+    """The body is a form instead."""
     answer: type[Schema] | None = None
     """The shape of the answer's body; None = no body."""
     many: bool = False
@@ -103,6 +106,8 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
     read_query = QueryReader(operation.query).read if operation.query else None
     read_headers = HeaderReader(operation.headers).read if operation.headers else None
     read_body = BodyReader(operation.body, operation.body_optional).read if operation.body is not None else None
+    if operation.form is not None:
+        read_body = FormReader(operation.form).read
     encode = encoder(operation.answer) if operation.answer else None
     access, default_status, many = operation.access, operation.status[0], operation.many
     alone, null = operation.alone, operation.null
@@ -156,6 +161,8 @@ def _description(operation: Operation, name: str) -> dict[str, Any]:
         shape = _body_shape(operation.body)
         content = {"schema": {"anyOf": [shape, {"type": "null"}]} if operation.body_optional else shape}
         described["requestBody"] = {"required": not operation.body_optional, "content": {"application/json": content}}
+    if operation.form is not None:
+        described["requestBody"] = {"required": True, "content": {FORM: {"schema": operation.form}}}
     return described
 
 

@@ -53,7 +53,7 @@ def create(
     this session has seen before, the messages stored then are returned and nothing is stored; InvalidInput if they are other messages.
     """
     access.require(who, workspace, session=session)
-    once = None if idempotency_key is None else idempotency.request(idempotency_key, [asdict(draft) for draft in drafts])
+    once = None if idempotency_key is None else idempotency.request(idempotency_key, [_asked(draft) for draft in drafts])
     prepared = [_prepare(rt, draft, index) for index, draft in enumerate(drafts)]
 
     def store(view: View) -> list[Message]:
@@ -93,6 +93,11 @@ def create(
         return stored
 
     return rt.storage.write(store)
+
+
+def _asked(draft: Draft) -> dict[str, Any]:
+    """What the caller wants, without what the service notes about it."""
+    return asdict(replace(draft, internal=None))
 
 
 def _prepare(rt: Runtime, draft: Draft, index: int) -> _Prepared:

@@ -56,6 +56,7 @@ MATRIX = {
     ("DELETE", f"{_S}/peers"): SESSION,
     ("PUT", f"{_S}/peers/<{P}>/config"): SESSION,
     ("POST", f"{_S}/messages"): SESSION,
+    ("POST", f"{_S}/messages/upload"): SESSION,
     ("PUT", f"{_S}/messages/<message_id>"): SESSION,
     ("POST", f"{_S}/messages/list"): MEMBER,
     ("GET", f"{_S}/messages/<message_id>"): MEMBER,

@@ -19,8 +19,6 @@ from memservice.settings import Settings
 PRINTED_URL = "http://127.0.0.1:8000"
 
 MISSING = {
-    "chat": r"/chat$",
-    "uploads": r"/messages/upload$",
     "/v2": r"^/v2/workspaces",
     "/v1": r"^/v1/",
     "language models": None,

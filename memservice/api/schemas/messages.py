@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memservice.api.forms import File, JsonText
 from memservice.api.schemas.base import Shape
 from memservice.api.schemas.checks import Length, LengthOfSetting, Range
 from memservice.api.schemas.configuration import MessageConfiguration
@@ -18,6 +19,14 @@ class MessageCreate(Shape):
 
 class MessageBatchCreate(Shape):
     messages = ListOf(Part(MessageCreate), required=True, validate=Length(1, 100))
+
+
+class MessageUpload(Shape):
+    file = File(required=True)
+    peer_id = Name(required=True)
+    metadata = JsonText(Object(), allow_none=True, load_default=None, metadata={"description": "A JSON object"})
+    configuration = JsonText(Part(MessageConfiguration), allow_none=True, load_default=None, metadata={"description": "A JSON object"})
+    created_at = Moment(allow_none=True, load_default=None)
 
 
 class MessageHeaders(Shape):

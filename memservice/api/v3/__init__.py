@@ -15,6 +15,7 @@ from memservice.api.v3 import (
     peers,
     scopes,
     sessions,
+    uploads,
     webhooks,
     workspaces,
 )
@@ -22,7 +23,7 @@ from memservice.api.v3 import (
 VERSION = "3.2.1"
 """The version of the API that the document describes; the product's version is its own."""
 
-ADDED = (cloning.routes, deletion.of_sessions, deletion.of_workspaces)
+ADDED = (cloning.routes, deletion.of_sessions, deletion.of_workspaces, uploads.routes)
 """Groups that these modules add operations to, being imported."""
 
 GROUPS: tuple[Routes, ...] = (

@@ -1,0 +1,91 @@
+"""Reading a request that is a form: files, and texts beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Request, current_app
+from marshmallow import Schema, ValidationError, fields
+from werkzeug.datastructures import FileStorage
+
+from memservice.api.cors import Cors
+from memservice.api.parsing import flatten
+from memservice.api.schemas.fields import Coded, Text
+from memservice.domain.errors import InvalidInput, Problem, Refused
+from memservice.domain.values import loads
+
+FORM = "multipart/form-data"
+
+
+class File(fields.Field[FileStorage]):
+    """A part of a form that came with a file name."""
+
+    default_error_messages = {  # noqa: RUF012 - marshmallow's own way
+        "required": Coded("Field required", "missing"),
+        "invalid": Coded("Expected a file: a part of the form that has a file name", "value_error"),
+    }
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(metadata={"type": "string", "format": "binary"}, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> FileStorage:
+        if not isinstance(value, FileStorage):
+            raise self.make_error("invalid")
+        return value
+
+
+class JsonText(Text):
+    """A text that is JSON, of a shape of its own. Problems inside are placed there, as if it had been JSON from the start."""
+
+    def __init__(self, inner: fields.Field[Any], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._inner = inner
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> Any:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        try:
+            written = loads(text.encode("utf-8", "surrogatepass"), ())
+        except InvalidInput as error:
+            raise ValidationError(_tree(error)) from error
+        return None if written is None else self._inner.deserialize(written)
+
+
+def _tree(error: InvalidInput) -> Any:
+    """The first problem, under its place inside the text."""
+    problem = error.problems[0]
+    tree: Any = [Coded(problem.message, problem.kind)]
+    for step in reversed(problem.loc):
+        tree = {step: tree}
+    return tree
+
+
+class FormReader:
+    """Reads a form by a schema. Of a repeated field the last counts; an empty text is the same as none."""
+
+    def __init__(self, schema: type[Schema]) -> None:
+        self._schema = schema()
+
+    def read(self, request: Request, problems: list[Problem]) -> dict[str, Any]:
+        """Raises `Refused` for a form from a web page that may not write here."""
+        _refuse_strangers(request)
+        if request.mimetype != FORM:
+            problems.append(Problem(("body",), f"The body must be a form, sent with Content-Type: {FORM}", "model_attributes_type"))
+            return {}
+        given: dict[str, Any] = {}
+        for name in self._schema.load_fields:
+            values = [*request.files.getlist(name), *request.form.getlist(name)]
+            if values and values[-1] != "":
+                given[name] = values[-1]
+        try:
+            loaded: dict[str, Any] = self._schema.load(given)
+        except ValidationError as error:
+            problems.extend(flatten(error.messages, ("body",)))
+            return {}
+        return loaded
+
+
+def _refuse_strangers(request: Request) -> None:
+    """A browser sends a form of any page without asking us first, so pages that may not call must be turned away here."""
+    if not Cors(current_app.extensions["memservice"].settings.app.cors_origins).may_write(request):
+        raise Refused("Disallowed CORS origin")

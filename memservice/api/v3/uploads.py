@@ -1,0 +1,42 @@
+"""Files that become messages."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+from memservice.api.auth import RouteAccess
+from memservice.api.routing import Call
+from memservice.api.schemas import messages as shapes
+from memservice.api.v3 import messages
+from memservice.domain.records import Message
+from memservice.services import uploads
+from memservice.services.uploads import Frame, Upload
+
+routes = messages.routes
+
+
+@routes.operation(
+    "POST",
+    "/v3/workspaces/<workspace_id>/sessions/<session_id>/messages/upload",
+    access=RouteAccess(workspace="workspace_id", session="session_id"),
+    headers=shapes.MessageHeaders,
+    form=shapes.MessageUpload,
+    answer=shapes.Message,
+    many=True,
+    status=(201,),
+)
+def create_messages_with_file(call: Call, workspace_id: str, session_id: str) -> Sequence[Message]:
+    """Store a file's text as messages, all or none
+
+    Text of any kind, JSON, PDF and Word (.docx). A text that is too long for one message is cut into several at a blank line, the end of
+    a line, of a sentence or of a word; all of them have the given metadata, configuration and time.
+    """
+    form = call.body
+    stream = form["file"].stream
+    # Asked before the file is read into memory.
+    uploads.check_size(call.rt, stream.seek(0, io.SEEK_END))
+    stream.seek(0)
+    file = Upload(stream.read(), form["file"].filename or "", form["file"].mimetype)
+    frame = Frame(form["peer_id"], form["metadata"], form["configuration"], form["created_at"])
+    return uploads.create(call.rt, call.who, workspace_id, session_id, file, frame, call.headers["idempotency_key"])

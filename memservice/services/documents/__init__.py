@@ -1,0 +1,1 @@
+"""Reading the text of uploaded files."""

@@ -1,0 +1,69 @@
+"""PDF and Word files as text: started here, read by a process of its own (`reader`), bounded in time, memory and length."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+from memservice.domain.errors import InvalidInput, TooLarge, Unavailable, UnsupportedMedia
+from memservice.services.documents import reader
+from memservice.services.documents.plain import FILE
+
+SECONDS = 20
+MEMORY = 1 << 30
+MAX_PAGES = 2_000
+MAX_UNPACKED = 100 << 20
+"""Bytes to which a Word file, which is an archive, may unpack."""
+
+AT_ONCE = 2
+"""Files that one server process has read at the same time; others wait."""
+WAIT_SECONDS = 5
+_slots = threading.BoundedSemaphore(AT_ONCE)
+
+_PASSED_ON = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR")
+"""What the reader may know of the environment; not the secrets that this process was started with."""
+
+
+def text_of(kind: str, data: bytes, most_characters: int) -> str:
+    """The text of a `pdf` or `docx`.
+
+    Raises InvalidInput if it cannot be read or there is none in it, TooLarge for too much, UnsupportedMedia if what reads it is not
+    installed, Unavailable if others are being read for too long.
+    """
+    if not _slots.acquire(timeout=WAIT_SECONDS):
+        raise Unavailable("other files are being read", retry_after=5)
+    try:
+        answer = _ask(kind, data, most_characters)
+    finally:
+        _slots.release()
+    text = answer.get("text")
+    if text is not None:
+        return text
+    message = answer["message"]
+    if answer["error"] == reader.TOO_LONG:
+        raise TooLarge(message[:1].upper() + message[1:])
+    if answer["error"] == reader.NOT_INSTALLED:
+        raise UnsupportedMedia("Unsupported file type: Word files need python-docx: pip install 'memservice[uploads]'")
+    raise _unreadable(message)
+
+
+def _ask(kind: str, data: bytes, most_characters: int) -> dict[str, str]:
+    limits = (SECONDS, MEMORY, MAX_PAGES, MAX_UNPACKED, most_characters)
+    command = [sys.executable, "-P", "-m", reader.__name__, kind, *map(str, limits)]
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    try:
+        done = subprocess.run(command, input=data, capture_output=True, timeout=SECONDS + 5, check=False, env=environment)
+    except subprocess.TimeoutExpired as error:
+        raise _unreadable("reading it takes too long") from error
+    if done.returncode:
+        # Killed for its time, or out of memory in a way that it could not tell.
+        raise _unreadable("reading it takes too long, or too much memory")
+    answer: dict[str, str] = json.loads(done.stdout)
+    return answer
+
+
+def _unreadable(message: str) -> InvalidInput:
+    return InvalidInput.at(*FILE, message=message[:1].upper() + message[1:])

@@ -1,0 +1,118 @@
+"""The text of PDF and Word files, read by a process of its own: `python -m memservice.services.documents.reader KIND < file`.
+
+Such files can be made to take any amount of time and memory, so they are read where both can be taken away. Limits and the text's
+length come as arguments; the answer is a line of JSON, `{"text": …}` or `{"error": kind, "message": …}`, on standard output.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import resource
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+UNREADABLE, TOO_LONG, NOT_INSTALLED = "unreadable", "too long", "not installed"
+
+
+class Refused(Exception):
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def _pages(data: bytes, most_pages: int) -> Iterator[str]:
+    from pypdf import PdfReader
+    from pypdf.errors import PyPdfError
+
+    try:
+        reader = PdfReader(io.BytesIO(data))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Refused(UNREADABLE, "the PDF is protected by a password")
+        count = len(reader.pages)
+        if count > most_pages:
+            raise Refused(TOO_LONG, f"the PDF has {count} pages; at most {most_pages} are read")
+        for number, page in enumerate(reader.pages, 1):
+            text = page.extract_text().strip()
+            if text:
+                yield f"[Page {number}]\n{text}"
+    except PyPdfError as error:
+        raise Refused(UNREADABLE, f"the PDF cannot be read ({error})") from error
+
+
+def _paragraphs(data: bytes, most_bytes: int) -> Iterator[str]:
+    try:
+        import docx
+        from docx.opc.exceptions import OpcError
+        from docx.table import Table
+    except ImportError as error:
+        raise Refused(NOT_INSTALLED, str(error)) from error
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+        if unpacked > most_bytes:
+            raise Refused(TOO_LONG, f"the document unpacks to {unpacked} bytes; at most {most_bytes} are read")
+        document = docx.Document(io.BytesIO(data))
+        for block in document.iter_inner_content():
+            if isinstance(block, Table):
+                yield "\n".join("\t".join(_cells(row)) for row in block.rows)
+            elif block.text.strip():
+                yield block.text
+    except (zipfile.BadZipFile, OpcError, KeyError, SyntaxError) as error:
+        raise Refused(UNREADABLE, f"the document cannot be read ({error})") from error
+
+
+def _cells(row: Any) -> Iterator[str]:
+    """The texts of a row's cells; one that spans several columns counts once."""
+    last = None
+    for cell in row.cells:
+        if cell._tc is not last:
+            yield " ".join(cell.text.split())
+        last = cell._tc
+
+
+def read(kind: str, data: bytes, most_pages: int, most_bytes: int, most_characters: int) -> str:
+    """The file's text. Raises `Refused`."""
+    parts = _pages(data, most_pages) if kind == "pdf" else _paragraphs(data, most_bytes)
+    found: list[str] = []
+    length = 0
+    for part in parts:
+        length += len(part)
+        if length > most_characters:
+            raise Refused(TOO_LONG, f"the file holds more text than the {most_characters} characters that are read")
+        found.append(part)
+    if not found:
+        raise Refused(UNREADABLE, "there is no text in the file; pictures of text are not read")
+    return "\n\n".join(found)
+
+
+def _answer(kind: str, data: bytes, *limits: int) -> dict[str, str]:
+    try:
+        return {"text": read(kind, data, *limits)}
+    except Refused as refused:
+        return {"error": refused.kind, "message": str(refused)}
+    except MemoryError:
+        return {"error": TOO_LONG, "message": "reading the file takes too much memory"}
+    except Exception as error:  # the libraries promise nothing about files that were made to break them
+        return {"error": UNREADABLE, "message": f"the file cannot be read ({type(error).__name__})"}
+
+
+def main() -> None:
+    kind, seconds, memory, *limits = sys.argv[1:]
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(ValueError, OSError):  # not every system can bound it; the time is bounded everywhere
+        resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
+    logging.disable()  # what a library has to say of a broken file, the answer says
+    sys.setrecursionlimit(2_000)
+    answer = _answer(kind, sys.stdin.buffer.read(), *map(int, limits))
+    sys.stdout.buffer.write(json.dumps(answer).encode())
+
+
+if __name__ == "__main__":
+    main()

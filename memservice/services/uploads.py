@@ -1,0 +1,123 @@
+"""Files that become messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePath
+from typing import Any
+
+from memservice.domain.chunks import Chunk, chunks
+from memservice.domain.errors import InvalidInput, Problem, TooLarge, UnsupportedMedia
+from memservice.domain.ids import new_uid
+from memservice.domain.records import Message
+from memservice.domain.values import strip_nul
+from memservice.runtime import Runtime
+from memservice.services import access, messages
+from memservice.services.documents import plain
+from memservice.services.messages import Draft
+from memservice.services.principal import Principal
+
+PDF, JSON = "application/pdf", "application/json"
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+SUPPORTED = (PDF, "text/*", JSON, DOCX)
+
+_UNTYPED = ("", "application/octet-stream")
+_BY_ENDING = {
+    ".txt": "text/plain", ".md": "text/markdown", ".markdown": "text/markdown", ".csv": "text/csv", ".json": JSON, ".pdf": PDF,
+    ".docx": DOCX,
+}  # fmt: skip
+"""What a file is that was sent without a type, as browsers and simple clients do where they know none."""
+MAX_NAME = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file, as it was sent."""
+
+    data: bytes
+    filename: str
+    content_type: str
+    """As declared, without parameters; may be empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What all messages of a file have in common."""
+
+    author: str
+    metadata: Mapping[str, Any] | None = None
+    configuration: Mapping[str, Any] | None = None
+    created_at: datetime | None = None
+
+
+def create(
+    rt: Runtime, who: Principal, workspace: str, session: str, file: Upload, frame: Frame, idempotency_key: str | None = None
+) -> list[Message]:
+    """Store a file's text as messages, in order, all or none; a text that is too long for one message is cut where it reads best.
+
+    Raises TooLarge, UnsupportedMedia, InvalidInput (a file that cannot be read), and what `messages.create` raises.
+    """
+    access.require(who, workspace, session=session)
+    check_size(rt, len(file.data))
+    kind = kind_of(file)
+    text: str = strip_nul(_text(rt, kind, file.data))
+    parts = list(chunks(text, rt.settings.app.max_message_size))
+    about = {
+        "file_id": new_uid(),
+        "filename": strip_nul(PurePath(file.filename).name)[:MAX_NAME],
+        "original_file_size": len(file.data),
+        "content_type": kind,
+        "total_chunks": len(parts),
+    }
+    drafts = [_draft(part, index, frame, about) for index, part in enumerate(parts)]
+    try:
+        return messages.create(rt, who, workspace, session, drafts, idempotency_key)
+    except InvalidInput as error:
+        raise _of_the_form(error) from error
+
+
+def check_size(rt: Runtime, size: int) -> None:
+    limit = rt.settings.app.max_file_size
+    if size > limit:
+        raise TooLarge(f"File size ({size} bytes) exceeds maximum allowed size ({limit} bytes)")
+
+
+def kind_of(file: Upload) -> str:
+    """The type that the file is read as: the declared one or, where none is, that of its name's ending."""
+    declared = file.content_type.strip().lower()
+    kind = _BY_ENDING.get(PurePath(file.filename.lower()).suffix, declared) if declared in _UNTYPED else declared
+    if kind.startswith("text/") or kind in SUPPORTED:
+        return kind
+    raise UnsupportedMedia(f"Unsupported file type: {declared or 'none'}. Supported types: {list(SUPPORTED)}")
+
+
+def _text(rt: Runtime, kind: str, data: bytes) -> str:
+    if kind == JSON:
+        return plain.json_text(data)
+    if kind.startswith("text/"):
+        return plain.decode(data)
+    from memservice.services.documents import formats
+
+    return formats.text_of("pdf" if kind == PDF else "docx", data, rt.settings.app.max_file_size)
+
+
+def _draft(part: Chunk, index: int, frame: Frame, about: Mapping[str, Any]) -> Draft:
+    return Draft(
+        content=part.text,
+        author=frame.author,
+        metadata=frame.metadata,
+        configuration=frame.configuration,
+        created_at=frame.created_at,
+        internal={**about, "chunk_index": index, "chunk_character_range": [part.start, part.end]},
+    )
+
+
+def _of_the_form(error: InvalidInput) -> InvalidInput:
+    """What is wrong with all messages alike, said once, of the form's fields."""
+    said: dict[Problem, None] = {}
+    for problem in error.problems:
+        inside = problem.loc[:2] == ("body", "messages") and len(problem.loc) > 2
+        said[Problem(("body", *problem.loc[3:]), problem.message, problem.kind) if inside else problem] = None
+    return InvalidInput(*said)

@@ -1,0 +1,91 @@
+"""Files made by hand: documents that are good, broken, and hostile."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from collections.abc import Sequence
+
+PDF = "application/pdf"
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+
+_FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
+_PAGE = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R /Resources << /Font << /F1 3 0 R >> >> >>"
+
+
+def pdf_of(*pages: str) -> bytes:
+    """One line of text a page."""
+    return _pdf([b"<< /Length %d >>\nstream\n%s\nendstream" % (len(drawn), drawn) for drawn in map(_drawn, pages)])
+
+
+def pdf_bomb(size: int) -> bytes:
+    """A small file whose only page unpacks to `size` bytes of text."""
+    line = b"BT /F1 12 Tf 72 720 Td (boom) Tj ET\n"
+    packed = zlib.compress(line * (size // len(line)), 9)
+    return _pdf([b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(packed), packed)])
+
+
+def _drawn(text: str) -> bytes:
+    return f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode("latin-1") if text else b""
+
+
+def _pdf(streams: Sequence[bytes]) -> bytes:
+    kids = b" ".join(b"%d 0 R" % (4 + 2 * n) for n in range(len(streams)))
+    objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, len(streams)), _FONT]
+    for n, stream in enumerate(streams):
+        objects += [_PAGE % (5 + 2 * n), stream]
+    body, offsets = b"%PDF-1.4\n", []
+    for number, content in enumerate(objects, 1):
+        offsets.append(len(body))
+        body += b"%d 0 obj\n%s\nendobj\n" % (number, content)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    count = len(objects) + 1
+    return (
+        body
+        + b"xref\n0 %d\n0000000000 65535 f \n%s" % (count, table)
+        + b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (count, len(body))
+    )
+
+
+def docx_of(*blocks: str | list[list[str]]) -> bytes:
+    """Paragraphs, and tables given as rows of cells."""
+    import docx
+
+    document = docx.Document()
+    for block in blocks:
+        if isinstance(block, str):
+            document.add_paragraph(block)
+            continue
+        table = document.add_table(rows=len(block), cols=len(block[0]))
+        for row, texts in zip(table.rows, block, strict=True):
+            for cell, text in zip(row.cells, texts, strict=True):
+                cell.text = text
+    written = io.BytesIO()
+    document.save(written)
+    return written.getvalue()
+
+
+def docx_bomb(size: int) -> bytes:
+    """A small archive whose text unpacks to `size` bytes."""
+    written = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(docx_of("x"))) as good,
+        zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as bad,
+    ):
+        for entry in good.infolist():
+            if entry.filename != "word/document.xml":
+                bad.writestr(entry.filename, good.read(entry))
+        paragraph = b"<w:p><w:r><w:t>boom</w:t></w:r></w:p>"
+        head = b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>'
+        bad.writestr("word/document.xml", head + paragraph * (size // len(paragraph)) + b"</w:body></w:document>")
+    return written.getvalue()
+
+
+def docx_with(document: bytes) -> bytes:
+    """A Word file whose text part is this."""
+    written = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(docx_of("x"))) as good, zipfile.ZipFile(written, "w") as bad:
+        for entry in good.infolist():
+            bad.writestr(entry.filename, document if entry.filename == "word/document.xml" else good.read(entry))
+    return written.getvalue()

@@ -1,0 +1,219 @@
+"""The text of files: encodings, JSON, PDF and Word, and what happens to files that were made to do harm."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memservice.domain.errors import InvalidInput, TooLarge, Unavailable, UnsupportedMedia
+from memservice.services.documents import formats, reader
+from memservice.services.documents.plain import decode, json_text
+from services.files import docx_bomb, docx_of, docx_with, pdf_bomb, pdf_of
+
+MANY = 5_000_000
+
+NORWEGIAN = "Smørrebrød på Ærøskøbing, «naïve» café"
+CHINESE = "我妹妹住在特罗姆瑟，她是护士。\n妹はトロムソに住んでいます。"
+RUSSIAN = "Моя сестра работает в больнице.\r\nОна живёт в Перми."
+
+
+@pytest.mark.parametrize("text", [NORWEGIAN, CHINESE, RUSSIAN, "plain words", "🧺 picnic", ""])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_unicode_with_its_mark(text: str, encoding: str) -> None:
+    assert decode(text.encode(encoding)) == text
+
+
+@pytest.mark.parametrize("text", [NORWEGIAN, CHINESE, RUSSIAN, "plain words", "ab"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark(text: str, encoding: str) -> None:
+    assert decode(text.encode(encoding)) == text
+
+
+@pytest.mark.parametrize("text", [NORWEGIAN, "café", "cafés", "Grüße", "»ja«", "ÿ"])
+def test_what_western_editors_write(text: str) -> None:
+    assert decode(text.encode("latin-1")) == text
+    assert decode(text.encode("cp1252")) == text
+
+
+def test_typographic_quotes_of_windows() -> None:
+    assert decode("“quoted” – well…".encode("cp1252")) == "“quoted” – well…"
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_some_text(data: bytes) -> None:
+    assert isinstance(decode(data), str)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
+def test_utf_8_is_never_taken_for_something_else(text: str) -> None:
+    if "\0" not in text and not text.startswith("\ufeff"):
+        assert decode(text.encode()) == text
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b'{\n  "a": 1,\n  "b": ["x", null, true]\n}\n', '{"a": 1, "b": ["x", null, true]}'),
+        ('{"city": "Tromsø", "u": "\\u00e9"}'.encode(), '{"city": "Tromsø", "u": "é"}'),
+        (b'\xef\xbb\xbf"marked"', '"marked"'),
+        (b"[]", "[]"),
+        (b"1.5", "1.5"),
+        (b"null", "null"),
+    ],
+)
+def test_json_on_one_line(data: bytes, text: str) -> None:
+    assert json_text(data) == text
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"   ", b"{", b"{'a': 1}", b"NaN", b"1 2", b"\xff\xfe", '{"a": "ø"}'.encode("latin-1"), b"[" * 200 + b"]" * 200]
+)
+def test_what_is_no_json_is_refused(data: bytes) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        json_text(data)
+    assert caught.value.problems[0].loc[:2] == ("body", "file")
+
+
+def test_pages_of_a_pdf_are_numbered_and_empty_ones_left_out() -> None:
+    assert formats.text_of("pdf", pdf_of("First page.", "", "Third page."), MANY) == "[Page 1]\nFirst page.\n\n[Page 3]\nThird page."
+
+
+def test_paragraphs_and_tables_of_a_word_file_in_order() -> None:
+    data = docx_of("Dear Ada,", "", [["name", "age"], ["Ada", "36"]], "Yours – Ærø")
+    assert formats.text_of("docx", data, MANY) == "Dear Ada,\n\nname\tage\nAda\t36\n\nYours – Ærø"
+
+
+def refusal(kind: str, data: bytes, most: int = MANY) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        formats.text_of(kind, data, most)
+    (problem,) = caught.value.problems
+    assert problem.loc == ("body", "file")
+    return problem.message
+
+
+@pytest.mark.parametrize("data", [b"", b"%PDF-1.4 nothing", b"no pdf at all", pdf_of("text")[:80], b"%PDF-1.7\n" + bytes(range(256)) * 20])
+def test_what_is_no_pdf_is_refused(data: bytes) -> None:
+    assert refusal("pdf", data)
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"no archive", docx_of("text")[:200], docx_with(b"<w:document"), docx_with(b"")])
+def test_what_is_no_word_file_is_refused(data: bytes) -> None:
+    assert refusal("docx", data)
+
+
+@pytest.mark.parametrize(("kind", "data"), [("pdf", pdf_of("")), ("docx", docx_of(""))])
+def test_a_document_without_text_is_not_stored_as_nothing(kind: str, data: bytes) -> None:
+    assert "no text in the file" in refusal(kind, data)
+
+
+def test_a_word_file_cannot_read_files_of_the_server() -> None:
+    hostile = (
+        b'<!DOCTYPE d [<!ENTITY e SYSTEM "file:///etc/hostname">]>'
+        b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
+        b"<w:body><w:p><w:r><w:t>before &e; after</w:t></w:r></w:p></w:body></w:document>"
+    )
+    try:
+        text = formats.text_of("docx", docx_with(hostile), MANY)
+    except InvalidInput:
+        return
+    with open("/etc/hostname", encoding="utf-8") as file:
+        assert file.read().strip() not in text
+
+
+def test_entities_do_not_explode() -> None:
+    lines = b"".join(b'<!ENTITY e%d "%s">' % (n, b"&e%d;" % (n - 1) * 10 if n else b"boom") for n in range(12))
+    hostile = (
+        b"<!DOCTYPE d [" + lines + b"]>"
+        b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
+        b"<w:body><w:p><w:r><w:t>&e11;</w:t></w:r></w:p></w:body></w:document>"
+    )
+    began = time.monotonic()
+    with pytest.raises((InvalidInput, TooLarge)):
+        formats.text_of("docx", docx_with(hostile), MANY)
+    assert time.monotonic() - began < formats.SECONDS + 10
+
+
+def test_more_text_than_is_read() -> None:
+    with pytest.raises(TooLarge, match="more text than the 100 characters"):
+        formats.text_of("pdf", pdf_of("x" * 60, "y" * 60), 100)
+
+
+def test_more_pages_than_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "MAX_PAGES", 2)
+    with pytest.raises(TooLarge, match="3 pages; at most 2"):
+        formats.text_of("pdf", pdf_of("a", "b", "c"), MANY)
+
+
+def test_an_archive_that_unpacks_to_too_much() -> None:
+    data = docx_bomb(formats.MAX_UNPACKED + 10_000_000)
+    assert len(data) < 2_000_000
+    with pytest.raises(TooLarge, match="unpacks to"):
+        formats.text_of("docx", data, MANY)
+
+
+def test_a_pdf_that_unpacks_to_too_much_ends_in_time() -> None:
+    data = pdf_bomb(400_000_000)
+    assert len(data) < 5_000_000
+    began = time.monotonic()
+    with pytest.raises((InvalidInput, TooLarge)):
+        formats.text_of("pdf", data, MANY)
+    assert time.monotonic() - began < formats.SECONDS + 10
+
+
+def test_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "SECONDS", 1)
+    began = time.monotonic()
+    assert "too long" in refusal("pdf", pdf_bomb(60_000_000))
+    assert time.monotonic() - began < 8
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "MEMORY", 60 << 20)
+    with pytest.raises((InvalidInput, TooLarge), match="memory"):
+        formats.text_of("docx", docx_bomb(60_000_000), MANY * 20)
+
+
+def test_only_so_many_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "WAIT_SECONDS", 0.05)
+    for _ in range(formats.AT_ONCE):
+        assert formats._slots.acquire(timeout=5)
+    try:
+        with pytest.raises(Unavailable):
+            formats.text_of("pdf", pdf_of("a"), MANY)
+    finally:
+        for _ in range(formats.AT_ONCE):
+            formats._slots.release()
+    assert formats.text_of("pdf", pdf_of("a"), MANY)
+
+
+def test_without_the_extra_word_files_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "_ask", lambda *given: {"error": reader.NOT_INSTALLED, "message": "No module named 'docx'"})
+    with pytest.raises(UnsupportedMedia, match=r"pip install 'memservice\[uploads\]'"):
+        formats.text_of("docx", b"", MANY)
+
+
+def test_the_reader_says_that_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "docx", None)
+    with pytest.raises(reader.Refused) as caught:
+        reader.read("docx", b"PK", 1, 1, 1)
+    assert caught.value.kind == reader.NOT_INSTALLED
+
+
+def test_the_reader_knows_none_of_the_servers_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it is given of the environment is what it needs to start."""
+    seen: dict[str, str] = {}
+
+    def run(command: list[str], **options: object) -> subprocess.CompletedProcess[bytes]:
+        seen.update(options["env"])  # type: ignore[call-overload]
+        return subprocess.CompletedProcess(command, 0, json.dumps({"text": "x"}).encode(), b"")
+
+    monkeypatch.setenv("AUTH_JWT_SECRET", "secret")
+    monkeypatch.setattr(subprocess, "run", run)
+    assert formats.text_of("pdf", b"", MANY) == "x"
+    assert seen.keys() <= {"PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR"}
