@@ -34,5 +34,5 @@ def node_client() -> Path:
 
 @pytest.fixture(scope="session")
 def commands() -> Path:
-    """The published commands' executable."""
-    return client_python("honcho-cli", UNDER_THE_COMMANDS, alone=COMMANDS).parent / "honcho"
+    """The interpreter of an environment with the published commands."""
+    return client_python("honcho-cli", UNDER_THE_COMMANDS, alone=COMMANDS)

@@ -1,0 +1,55 @@
+"""Runs the published commands, each in a process forked after the imports, which take longer than most commands.
+
+In the commands' environment: `python command_host.py`. Reads a line of JSON per command, `{"words": […], "settings": {…}}`, and writes
+one, `{"code": …, "output": …, "said": …}`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from typing import IO, Any
+
+from honcho_cli.main import app  # type: ignore[import-not-found]  # installed in the commands' own environment only
+
+SECONDS = 60
+
+
+def _become(words: list[str], settings: dict[str, str], output: IO[str], said: IO[str]) -> int:
+    """Be the command, in a process of its own; its exit code."""
+    signal.alarm(SECONDS)
+    os.environ.update(settings)
+    os.dup2(output.fileno(), 1)
+    os.dup2(said.fileno(), 2)
+    sys.argv = ["honcho", *words]
+    try:
+        app()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # what an interpreter does with it
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _run(words: list[str], settings: dict[str, str]) -> dict[str, Any]:
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as said:
+        child = os.fork()
+        if child == 0:
+            code = _become(words, settings, output, said)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        output.seek(0)
+        said.seek(0)
+        return {"code": code, "output": output.read(), "said": said.read()}
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        print(json.dumps(_run(**json.loads(line))), flush=True)

@@ -1,0 +1,269 @@
+"""The published commands, unmodified, against a running server: what they print, and how they end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.command_line import Commands, Done
+from e2e.server import Server
+
+pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("commands")]
+
+TORTOISE = "I adopted a tortoise named Balthazar last spring."
+WORK = "I work as a nurse at the hospital in Bergen."
+SISTER = "My sister Clara teaches physics in Lyon."
+
+
+def ids(done: Done) -> list[str]:
+    return [item["id"] for item in done.output]
+
+
+def column(done: Done, name: str = "content") -> list[Any]:
+    assert done.code == 0, done.said
+    return [item[name] for item in done.output]
+
+
+@pytest.fixture(scope="module")
+def honcho(commands: Path, server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    host = Commands(commands, server.url, tmp_path_factory.mktemp("home"), f"w-{uuid.uuid4().hex[:12]}")
+    yield host
+    host.close()
+
+
+@pytest.fixture(scope="module")
+def told(honcho: Commands) -> dict[str, Any]:
+    """A conversation in the session `talk`, everything learnt from it; the messages' ids in order."""
+    assert honcho("session", "create", "talk", "--peers", "alice,bob", "--metadata", '{"topic": "tea"}') == {
+        "session_id": "talk",
+        "metadata": {"topic": "tea"},
+        "peers": ["alice", "bob"],
+    }
+    stored = [
+        honcho("message", "create", text, "-p", peer, "-s", "talk", "--metadata", '{"from": "shell"}')
+        for peer, text in (("alice", TORTOISE), ("bob", SISTER), ("alice", WORK))
+    ]
+    assert [(message["peer_id"], message["content"]) for message in stored] == [("alice", TORTOISE), ("bob", SISTER), ("alice", WORK)]
+    honcho.until(0, "workspace", "queue-status", part="pending_work_units")
+    return {"messages": [message["id"] for message in stored]}
+
+
+def test_the_executable(honcho: Commands, commands: Path) -> None:
+    """What the others leave out: that the commands start as a process of their own, and need nothing but their settings."""
+    place = f"w-{uuid.uuid4().hex[:12]}"
+    started = [str(commands.parent / "honcho"), "workspace", "create", place]
+    done = subprocess.run(started, env=honcho.settings, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout) == {"workspace_id": place}
+    assert (
+        "0.3.0"
+        in subprocess.run([started[0], "--version"], env=honcho.settings, capture_output=True, text=True, timeout=60, check=True).stdout
+    )
+
+
+def test_workspaces(honcho: Commands) -> None:
+    name = f"w-{uuid.uuid4().hex[:12]}"
+    assert honcho("workspace", "create", name, "--metadata", '{"plan": "gold"}') == {"workspace_id": name, "metadata": {"plan": "gold"}}
+    honcho("session", "create", "only", "-w", name)
+    seen, listed, dry = honcho.several(
+        ("workspace", "inspect", name), ("workspace", "list"), ("workspace", "delete", name, "--dry-run", "--cascade")
+    )
+    assert (seen.output["metadata"], seen.output["peer_count"], seen.output["session_count"]) == ({"plan": "gold"}, 0, 1)
+    assert name in ids(listed)
+    assert dry.output["session_ids"] == ["only"]
+    refused = honcho.run("workspace", "delete", name, "--yes")
+    assert (refused.code, refused.error["details"]["status"]) == (1, 409)
+    deleted = honcho("workspace", "delete", name, "--yes", "--cascade")
+    assert deleted == {"deleted_workspace": name, "status": "accepted", "deleted_sessions": ["only"]}
+    assert name not in [item["id"] for item in honcho("workspace", "list")]
+
+
+def test_messages_in_order(honcho: Commands, told: dict[str, Any]) -> None:
+    messages = told["messages"]
+    listed, turned, last, of_bob, one, viewed, newest, paged = honcho.several(
+        ("message", "list", "talk"),
+        ("message", "list", "talk", "--reverse"),
+        ("message", "list", "talk", "--last", "1"),
+        ("message", "list", "talk", "-p", "bob"),
+        ("message", "get", messages[1], "-s", "talk"),
+        ("session", "view", "talk", "--all"),
+        ("session", "view", "talk", "--reverse"),
+        ("session", "view", "talk", "--page", "2", "--size", "2"),
+    )
+    assert ids(listed) == messages
+    assert ids(turned) == messages[::-1]
+    assert ids(last) == messages[2:]
+    assert ids(of_bob) == messages[1:2]
+    assert (one.output["content"], one.output["metadata"]) == (SISTER, {"from": "shell"})
+    assert column(viewed) == [TORTOISE, SISTER, WORK]
+    assert ids(newest) == messages[::-1]
+    assert ids(paged) == messages[2:]
+
+
+def test_sessions_and_peers(honcho: Commands, told: dict[str, Any]) -> None:
+    inspected, context, summaries, members, metadata, peer, representation, narrow, of_carol = honcho.several(
+        ("session", "inspect", "talk"),
+        ("session", "context", "talk", "--tokens", "500"),
+        ("session", "summaries", "talk"),
+        ("session", "peers", "talk"),
+        ("session", "get-metadata", "talk"),
+        ("peer", "inspect", "alice"),
+        ("peer", "representation", "alice"),
+        ("session", "representation", "bob", "talk", "--max-conclusions", "1"),
+        ("session", "list", "-p", "carol"),
+    )
+    assert inspected.output["message_count"] == 3
+    assert [message["id"] for message in context.output["messages"]] == told["messages"]
+    assert (summaries.output["short_summary"], summaries.output["long_summary"]) == (None, None)
+    assert set(column(members, "id")) == {"alice", "bob"}
+    assert metadata.output["metadata"] == {"topic": "tea"}
+    assert (peer.output["session_count"], peer.output["conclusion_count"], peer.output["card"]) == (1, 2, None)
+    assert [found["content"] for found in peer.output["recent_conclusions"]] == [WORK, TORTOISE]
+    text = representation.output["representation"]
+    assert text.index(TORTOISE) < text.index(WORK)
+    assert SISTER in narrow.output["representation"]
+    assert of_carol.output == []
+
+
+def test_peers_and_sessions_are_changed(honcho: Commands) -> None:
+    place = ("-w", f"w-{uuid.uuid4().hex[:12]}")
+    made = honcho("peer", "create", "shy", "--no-observe-me", "--metadata", '{"n": 1}', *place)
+    assert (made["metadata"], made["configuration"]["observe_me"]) == ({"n": 1}, False)
+    honcho("peer", "set-metadata", '{"n": 2}', "-p", "shy", *place)
+    assert honcho("peer", "get-metadata", "shy", *place)["metadata"] == {"n": 2}
+    honcho("session", "add-peers", "meeting", "shy", "bob", *place)
+    honcho("session", "set-metadata", "meeting", "--data", '{"room": 7}', *place)
+    honcho("session", "remove-peers", "meeting", "bob", *place)
+    peers, sessions, members, metadata, card = honcho.several(
+        ("peer", "list", *place),
+        ("session", "list", *place),
+        ("session", "peers", "meeting", *place),
+        ("session", "get-metadata", "meeting", *place),
+        ("peer", "card", "shy", *place),
+    )
+    assert ids(peers) == ["shy", "bob"]
+    assert (ids(sessions), ids(members)) == (["meeting"], ["shy"])
+    assert (metadata.output["metadata"], card.output["card"]) == ({"room": 7}, None)
+    assert honcho("session", "delete", "meeting", "--yes", *place) == {"deleted": "meeting"}
+    assert honcho("session", "list", *place) == []
+
+
+def test_search(honcho: Commands, told: dict[str, Any]) -> None:
+    everywhere, of_peer, of_session, none = honcho.several(
+        ("workspace", "search", "who teaches physics", "--limit", "1"),
+        ("peer", "search", "tortoise physics", "-p", "alice"),
+        ("session", "search", "nurse hospital", "talk", "--limit", "1"),
+        ("peer", "search", "tortoise", "-p", "stranger"),
+    )
+    assert ids(everywhere) == told["messages"][1:2]
+    assert ids(of_peer)[0] == told["messages"][0]
+    assert ids(of_session) == told["messages"][2:]
+    assert none.output == []
+
+
+def test_conclusions(honcho: Commands, told: dict[str, Any]) -> None:
+    made = honcho("conclusion", "create", "Bob plays the cello.", "--observer", "alice", "--observed", "bob", "-s", "talk")
+    assert (made["observer_id"], made["observed_id"], made["session_id"]) == ("alice", "bob", "talk")
+    listed, of_bob, limited, derived, deduced, found, by_id, above, from_it = honcho.several(
+        ("conclusion", "list", "-p", "alice"),
+        ("conclusion", "list", "--observer", "alice", "--observed", "bob"),
+        ("conclusion", "list", "-p", "alice", "--limit", "1"),
+        ("conclusion", "derived", made["id"]),
+        ("conclusion", "list", "-p", "alice", "--level", "deductive"),
+        ("conclusion", "search", "a tortoise named Balthazar", "-p", "alice", "--top-k", "1"),
+        ("conclusion", "get", made["id"], "x" * 21),
+        ("conclusion", "list", "-p", "alice", "--limit", "101"),
+        ("conclusion", "list", "-p", "alice", "--derived-from", made["id"], "--level", "inductive"),
+    )
+    assert column(listed) == [WORK, TORTOISE]
+    assert {(x["level"], tuple(x["source_ids"]), x["times_derived"]) for x in listed.output} == {("explicit", (), 1)}
+    assert column(of_bob) == ["Bob plays the cello."]
+    assert column(limited) == [WORK]
+    assert derived.output == deduced.output == from_it.output == []
+    assert column(found) == [TORTOISE]
+    assert (ids(by_id), by_id.error["code"]) == ([made["id"]], "MISSING_CONCLUSIONS")
+    assert (above.code, above.error["details"]["status"]) == (1, 422)
+    assert "less than or equal to 100" in above.error["message"]
+    assert honcho("conclusion", "delete", made["id"], "--observer", "alice", "--observed", "bob", "--yes") == {"deleted": made["id"]}
+    again = honcho.run("conclusion", "delete", made["id"], "--observer", "alice", "--observed", "bob", "--yes")
+    assert (again.code, again.error["code"]) == (1, "CONCLUSION_NOT_FOUND")
+
+
+def test_chat(honcho: Commands, told: dict[str, Any]) -> None:
+    asked, everywhere, read, nowhere, unscoped = honcho.several(
+        ("peer", "chat", "What is the name of the tortoise?", "-p", "alice", "-r", "high"),
+        ("workspace", "chat", "Who teaches physics in Lyon?"),
+        ("peer", "chat", "Where do I work as a nurse?", "-p", "alice", "--sessions", "talk", "--evidence"),
+        ("peer", "chat", "Who?", "-p", "alice", "-s", "nowhere"),
+        ("workspace", "chat", "Who?", "--scope", "typo"),
+    )
+    assert "Balthazar" in asked.output["response"]
+    assert "Clara" in everywhere.output["response"]
+    assert "Bergen" in read.output["response"]
+    assert WORK in [x["content"] for x in read.output["evidence"]["conclusions"]]
+    assert read.output["evidence"]["messages"]["sessions"] in (
+        [],
+        [{"session_id": "talk", "count": read.output["evidence"]["messages"]["total"]}],
+    )
+    assert (nowhere.code, nowhere.error["code"]) == (1, "NOT_FOUND")
+    assert "nowhere" in nowhere.error["message"]
+    assert "typo" in unscoped.error["message"]
+
+
+def test_scopes(honcho: Commands, told: dict[str, Any]) -> None:
+    made = honcho("scope", "create", "private", "--sessions", "talk", "--metadata", '{"colour": "green"}')
+    assert (made["id"], made["metadata"], made["added_sessions"]) == ("private", {"colour": "green"}, ["talk"])
+    honcho.until({"pending": 0, "completed": 1, "failed": 0}, "scope", "status", "private", part="summary")
+    honcho("session", "create", "other")
+    honcho("scope", "add-sessions", "private", "other")
+    listed, seen, sessions, asked, typo, missing = honcho.several(
+        ("scope", "list"),
+        ("scope", "inspect", "private"),
+        ("scope", "sessions", "private"),
+        ("workspace", "chat", "Who teaches physics in Lyon?", "--scope", "private"),
+        ("scope", "inspect", "typo"),
+        ("scope", "add-sessions", "private", "nowhere"),
+    )
+    assert ids(listed) == ["private"]
+    assert (seen.output["session_count"], seen.output["sessions"]) == (2, ["talk", "other"])
+    assert ids(sessions) == ["talk", "other"]
+    assert "Clara" in asked.output["response"]
+    assert (typo.code, typo.error["code"]) == (1, "SCOPE_NOT_FOUND")
+    assert missing.code == 1
+    assert honcho("scope", "remove-session", "private", "other") == {"scope": "private", "removed_session": "other"}
+    assert [item["id"] for item in honcho("scope", "sessions", "private")] == ["talk"]
+
+
+def test_the_doctor_is_content(honcho: Commands, told: dict[str, Any]) -> None:
+    found = honcho("doctor", HONCHO_PEER_ID="alice")
+    assert [check["check"] for check in found["checks"]] == [
+        "Config file",
+        "Credentials configured",
+        "API connectivity",
+        "Workspace reachable",
+        "Queue health",
+        "Peer exists",
+    ]
+    assert found["passed"] == found["total"] == 6, found
+    assert found["checks"][4]["detail"].endswith("0 pending")
+
+
+def test_wrong_words_end_with_one(honcho: Commands, told: dict[str, Any]) -> None:
+    missing, name, dots, card, none = honcho.several(
+        ("message", "get", "x" * 21, "-s", "talk"),
+        ("peer", "create", "two words"),
+        ("session", "create", "a.b.é"),
+        ("conclusion", "create", "x", "--observer", "alice", "--observed", "nobody"),
+        ("message", "create", "x" * 25_001, "-p", "alice", "-s", "talk"),
+    )
+    assert (missing.code, missing.error["code"]) == (1, "MESSAGE_NOT_FOUND")
+    assert (card.code, card.error["code"]) == (1, "CONCLUSION_NOT_FOUND")
+    for refused in (name, dots, none):
+        assert (refused.code, refused.error["details"]["status"]) == (1, 422)
+    gone = honcho.run("workspace", "list", HONCHO_BASE_URL="http://127.0.0.1:1")
+    assert gone.code == 1
