@@ -158,10 +158,10 @@ def main(folder: Path, what: str) -> None:
             if status == 0:
                 break
             reached.append(point)
-            stored = acknowledged_lost(file, acknowledged)
+            lost = acknowledged_lost(file, acknowledged) if what == "writing" else 0
             found = after_work(file)
-            if stored or found != whole:
-                differing[point] = {"lost": stored, **{name: found[name] for name in whole if found[name] != whole[name]}}
+            if lost or found != whole:
+                differing[point] = {"lost": lost, **{name: found[name] for name in whole if found[name] != whole[name]}}
             file.unlink()
     print(json.dumps({"reached": reached, "differing": differing, "whole": whole}))
 

@@ -13,7 +13,7 @@ import pytest
 
 from crash import boundaries
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 
 
 def ends(folder: Path, what: str) -> Any:
@@ -24,7 +24,7 @@ def ends(folder: Path, what: str) -> Any:
         env={"PATH": os.environ["PATH"], "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=280,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4_000:]

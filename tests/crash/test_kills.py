@@ -126,7 +126,7 @@ def survive(serve: Serve, folder: Path, kills: int, seed: int) -> None:
     assert failed == [], "the end of a process is no failure of a task"
 
 
-@pytest.mark.timeout(150)
+@pytest.mark.timeout(300)
 def test_nothing_is_lost_or_done_twice_when_processes_end(serve: Serve, tmp_path: Path) -> None:
     survive(serve, tmp_path, kills=8, seed=20)
 
