@@ -6,7 +6,7 @@ import json
 from typing import Any, Literal
 
 from honcho.http.exceptions import NotFoundError, UnprocessableEntityError  # type: ignore[import-not-found]
-from pydantic import BaseModel  # of the client's own environment
+from pydantic import BaseModel  # type: ignore[import-not-found]
 
 from e2e.published_client.harness import Caller, ids, scenario
 

@@ -76,7 +76,7 @@ async def a_deleted_session_is_gone_with_what_was_learnt_from_it(c: Caller) -> N
 
     async def anew() -> bool:
         try:
-            return (await c(honcho).session("drop")).uid != drop.uid
+            return bool((await c(honcho).session("drop")).uid != drop.uid)
         except NotFoundError:
             return False  # its name is not free yet
 
