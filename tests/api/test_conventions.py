@@ -56,7 +56,7 @@ class TestRoutes:
             ("PUT", "//health", {"GET", "HEAD"}),
             ("GET", "//v3/workspaces", {"POST"}),
             ("GET", "//v3/workspaces/list", {"POST", "PUT", "DELETE"}),
-            ("PATCH", "", {"PUT"}),
+            ("PATCH", "", {"PUT", "DELETE"}),
             ("GET", "/peers", {"POST"}),
             ("HEAD", "/peers", {"POST"}),
             ("OPTIONS", "/peers", {"POST"}),
