@@ -6,7 +6,7 @@ import threading
 
 from flask import Flask
 
-from memservice.api import auth, errors, health, requests, v3
+from memservice.api import auth, errors, health, playground, requests, v3
 from memservice.api.cors import Cors
 from memservice.api.document import Document
 from memservice.api.routing import EXTENSION, Routes
@@ -75,6 +75,7 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
     document = Document(app, title="memservice", version=v3.VERSION, asks_for_keys=settings.auth.use_auth)
     for routes in GROUPS:
         document.add(routes)
+    playground.register(app, {"v3": "/openapi.json"})
     _add_plugin_routes(app, plugins)
     plugins.hook.memservice_app_started(app=app)
     return app

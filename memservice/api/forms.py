@@ -60,8 +60,12 @@ def _tree(error: InvalidInput) -> Any:
     return tree
 
 
+_NONE = ("", "null")
+"""Texts that mean that there is none, the second one where there need not be any: a form cannot say it otherwise."""
+
+
 class FormReader:
-    """Reads a form by a schema. Of a repeated field the last counts; an empty text is the same as none."""
+    """Reads a form by a schema. Of a repeated field the last counts."""
 
     def __init__(self, schema: type[Schema]) -> None:
         self._schema = schema()
@@ -73,9 +77,9 @@ class FormReader:
             problems.append(Problem(("body",), f"The body must be a form, sent with Content-Type: {FORM}", "model_attributes_type"))
             return {}
         given: dict[str, Any] = {}
-        for name in self._schema.load_fields:
+        for name, field in self._schema.load_fields.items():
             values = [*request.files.getlist(name), *request.form.getlist(name)]
-            if values and values[-1] != "":
+            if values and values[-1] not in (_NONE if field.allow_none else _NONE[:1]):
                 given[name] = values[-1]
         try:
             loaded: dict[str, Any] = self._schema.load(given)

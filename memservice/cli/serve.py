@@ -73,7 +73,7 @@ def serve(state: State, host: str | None, port: int | None, workers: int | None,
         click.echo(line)
     for line in warnings(state.settings, server.host):
         click.echo(f"WARNING     {line}", err=True)
-    click.echo(f"listening   {url}   (API document: {url}/openapi.json)")
+    click.echo(f"listening   {url}   (to try the API: {url}/docs; its document: {url}/openapi.json)")
     sys.stdout.flush()
     sys.exit(supervisor.run())
 

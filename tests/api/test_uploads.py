@@ -224,9 +224,13 @@ def test_a_problem_of_a_long_file_is_said_once(api: Api) -> None:
     assert len(api.refused(send(api, b"x" * 80_000, peer_id="two words"), ["body", "peer_id"])) == 1
 
 
+def test_an_author_may_be_called_null(api: Api) -> None:
+    assert upload(api, b"hi", peer_id="null")[0]["peer_id"] == "null"
+
+
 @pytest.mark.parametrize("value", ["", "null"])
 def test_an_empty_field_is_none(api: Api, value: str) -> None:
-    (made,) = upload(api, b"hi", metadata=value, configuration=value, created_at="")
+    (made,) = upload(api, b"hi", metadata=value, configuration=value, created_at=value)
     assert made["metadata"] == {}
 
 

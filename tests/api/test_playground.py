@@ -1,0 +1,111 @@
+"""`/docs`: pages on which the API can be tried, with everything that they need and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from memservice.api import playground
+from memservice.app import create_app
+from memservice.settings import load_settings
+
+FOLDER = Path(playground.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def keyed() -> Flask:
+    """With keys: the page is shown to everybody, since it holds nothing."""
+    return create_app(load_settings(environ={"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40}))
+
+
+def test_the_page_asks_for_nothing_that_is_not_here(keyed: Flask) -> None:
+    client = keyed.test_client()
+    answer = client.get("/docs")
+    assert answer.status_code == 200
+    assert answer.mimetype == "text/html"
+    asked = re.findall(r'(?:src|href)="([^"]+)"', answer.text)
+    assert len(asked) == 6
+    for path in asked:
+        assert not re.match(r"[a-z]+:|/", path), "relative, so that a proxy may add a prefix"
+        with client.get(f"/{path}") as found:
+            assert found.status_code == 200
+            assert found.data
+
+
+def test_nothing_may_be_loaded_from_elsewhere_and_no_script_be_injected(keyed: Flask) -> None:
+    client = keyed.test_client()
+    for path in ("/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js"):
+        with client.get(path) as answer:
+            policy = dict(part.strip().split(" ", 1) for part in answer.headers["Content-Security-Policy"].split(";"))
+            assert policy["default-src"] == "'none'"
+            assert policy["script-src"] == "'self'"
+            assert policy["connect-src"] == "'self'"
+            assert policy["frame-ancestors"] == "'none'"
+            assert not re.search(r"https?:|\*|unsafe-eval", answer.headers["Content-Security-Policy"])
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert not re.search(r"<script(?![^>]*src=)|\son\w+=|javascript:", client.get("/docs").text), "no script inside the page"
+
+
+def test_each_document_can_be_looked_at(keyed: Flask) -> None:
+    client = keyed.test_client()
+    found = re.search(r'data-documents="([^"]*)"', client.get("/docs").text)
+    assert found is not None
+    documents = json.loads(unescape(found[1]))
+    assert [each["name"] for each in documents] == ["v3"]
+    for each in documents:
+        assert client.get(f"/{each['path']}").get_json()["openapi"].startswith("3.1")
+
+
+def test_a_key_can_be_given(keyed: Flask) -> None:
+    document = keyed.test_client().get("/openapi.json").get_json()
+    assert document["components"]["securitySchemes"] == {"HTTPBearer": {"type": "http", "scheme": "bearer"}}
+    operations = [
+        (path, operation) for path, item in document["paths"].items() for method, operation in item.items() if method != "parameters"
+    ]
+    assert [path for path, operation in operations if "security" not in operation] == ["/health"]
+
+
+def test_the_page_calls_no_validator_and_takes_no_address_from_the_query() -> None:
+    start = (FOLDER / "page" / "start.js").read_text(encoding="utf-8")
+    assert "validatorUrl: null" in start
+    assert "queryConfigEnabled: false" in start
+    assert "persistAuthorization: false" in start
+
+
+@pytest.mark.parametrize(
+    "path", ["/docs/..%2f__init__.py", "/docs/page.html", "/docs/nothing.js", "/docs/vendor/LICENSE", "/docs//start.js"]
+)
+def test_nothing_else_is_served(keyed: Flask, path: str) -> None:
+    answer = keyed.test_client().get(path)
+    assert answer.status_code == 404
+    assert answer.get_json() == {"detail": "Not Found"}
+
+
+def test_assets_are_cached_and_asked_for_again_cheaply(keyed: Flask) -> None:
+    client = keyed.test_client()
+    with client.get("/docs/swagger-ui.css") as answer:
+        assert "max-age=3600" in answer.headers["Cache-Control"]
+        tag = answer.headers["ETag"]
+    with client.get("/docs/swagger-ui.css", headers={"If-None-Match": tag}) as again:
+        assert again.status_code == 304
+
+
+def test_the_page_with_a_slash_is_the_page(keyed: Flask) -> None:
+    answer = keyed.test_client().get("/docs/")
+    assert (answer.status_code, answer.headers["Location"]) == (307, "/docs")
+
+
+def test_the_files_of_others_are_as_they_were_published() -> None:
+    vendor = FOLDER / "vendor"
+    sums = dict(reversed(line.split()) for line in re.findall(r"^    ([0-9a-f]{64} .*)$", (vendor / "README.md").read_text(), re.M))
+    assert sums.keys() == {path.name for path in vendor.iterdir()} - {"README.md"}
+    for name, digest in sums.items():
+        assert hashlib.sha256((vendor / name).read_bytes()).hexdigest() == digest, name
+    assert "Apache License" in (vendor / "LICENSE").read_text()
+    assert (vendor / "NOTICE").read_text().startswith("swagger-ui")
