@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memservice.domain.errors import InvalidInput, NotFound, Problem
+from memservice.domain.errors import InvalidInput, NotFound, Problem, Refused
 from memservice.domain.filters import parse_filters, resources
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import ACTIVE, DELETED, EXPLICIT, LIVE, Collection, Conclusion, Peer, Session, Workspace
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import access, indexing, naming, recall, workspaces
+from memservice.services import access, indexing, listeners, naming, recall, workspaces
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
@@ -30,6 +30,7 @@ def create(rt: Runtime, who: Principal, workspace: str, drafts: Sequence[Conclus
     """Store explicit conclusions, all or none. Peers and sessions must exist; equal ones are not merged on this way in."""
     access.require(who, workspace)
     texts = [_content(rt, draft, index) for index, draft in enumerate(drafts)]
+    _hear(rt, drafts, texts)
     vectors = indexing.embed_inline(rt, texts)
 
     def store(view: View) -> list[Conclusion]:
@@ -71,6 +72,28 @@ def create(rt: Runtime, who: Principal, workspace: str, drafts: Sequence[Conclus
         return stored
 
     return rt.storage.write(store)
+
+
+def _hear(rt: Runtime, drafts: Sequence[ConclusionDraft], texts: Sequence[str]) -> None:
+    """Plugins may refuse a conclusion, and with it the request. They are asked before the transaction, so rows have no keys yet."""
+    now = rt.clock()
+    for index, (draft, text) in enumerate(zip(drafts, texts, strict=True)):
+        heard = Conclusion(
+            uid=new_uid(),
+            workspace_key=0,
+            collection_key=0,
+            observer_key=0,
+            observed_key=0,
+            observer=draft.observer,
+            observed=draft.observed,
+            session=draft.session,
+            content=text,
+            fingerprint=fingerprint(text),
+            said_at=now,
+            created_at=now,
+        )
+        if not listeners.may_store(rt.plugins, heard):
+            raise Refused(f"Conclusion {index} was refused by a plugin")
 
 
 def _content(rt: Runtime, draft: ConclusionDraft, index: int) -> str:

@@ -9,7 +9,8 @@ import pytest
 
 from memservice.domain.errors import Refused
 from memservice.domain.records import Conclusion, Message
-from memservice.services import messages
+from memservice.services import conclusions, messages
+from memservice.services.conclusions import ConclusionDraft
 from memservice.services.paging import Paging
 from memservice.services.sessions import MemberConfig
 from pipeline.fakes import Listener
@@ -101,3 +102,17 @@ def test_a_listener_that_fails_fails_the_task_alone(start: Start) -> None:
     place.work()
     assert place.texts("alice") == ["I own a boat."]
     assert [task.last_error for task in place.tasks()] == ["ZeroDivisionError: in a plugin", None]
+
+
+def test_a_conclusion_of_a_caller_that_a_listener_refuses_refuses_the_request(start: Start) -> None:
+    listener = Listener()
+    listener.on_conclusion = lambda conclusion: "password" not in conclusion.content
+    place = start(listener)
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    drafts = [ConclusionDraft("Alice sails", "alice", "alice"), ConclusionDraft("Her password is tea", "alice", "alice")]
+    with pytest.raises(Refused, match="Conclusion 1 was refused"):
+        conclusions.create(place.rt, WHO, WORKSPACE, drafts)
+    assert place.texts("alice") == ["I like tea."]
+    conclusions.create(place.rt, WHO, WORKSPACE, drafts[:1])
+    assert sorted(place.texts("alice")) == ["Alice sails", "I like tea."]
