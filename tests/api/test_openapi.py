@@ -51,6 +51,11 @@ ADDED = [
     r"DELETE .* answer 202\.message",
     # Errors other than 422 are described as well.
     r".* answer (default|401)",
+    # Bounds that were not written down: of paths, of what 64 bits hold, of names in keys; and how a file is marked as one.
+    r".*: path [a-z_]+: minLength 1",
+    r".*: query page: maximum \d+",
+    r"POST /v3/keys: query (workspace|peer|session)_id: .*",
+    re.escape(f"POST {W}/sessions/{{session_id}}/messages/upload") + r" body\.(file: format binary|created_at: format date-time)",
     # Keys have labels and ids.
     r"POST /v3/keys: query label",
     r"POST /v3/keys answer 200\.[a-z_]+",
@@ -102,11 +107,14 @@ def published() -> dict[str, Any]:
 def differences(theirs: Any, mine: Any, place: str, *, request: bool) -> Iterator[tuple[str, str]]:
     """(`missing` or `added`, place) for each difference between two shapes."""
     their_types, my_types = set(theirs.get("types", ())), set(mine.get("types", ()))
-    # A request may be read more leniently, an answer must not surprise.
-    if their_types and my_types and not (their_types <= my_types if request else my_types <= their_types):
+    # A request may be read more leniently, an answer must not surprise. No types: anything.
+    fits = (not my_types or their_types <= my_types) if request else (bool(my_types) and my_types <= their_types)
+    if their_types and not fits:
         yield "missing", f"{place}: types {sorted(their_types)}, ours {sorted(my_types)}"
     for bound in ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "format", "enum"):
         if bound not in theirs:
+            if bound in mine and request:
+                yield "added", f"{place}: {bound} {mine[bound]}"
             continue
         want, have = theirs[bound], mine.get(bound)
         if bound == "enum":
@@ -184,6 +192,11 @@ def test_nothing_is_missing_and_additions_are_listed(name: str) -> None:
     assert [place for kind, place in found if kind == "added" and not any(re.fullmatch(pattern, place) for pattern in ADDED)] == []
 
 
+def test_every_listed_addition_is_there() -> None:
+    places = [place for name in published() for kind, place in compare(name) if kind == "added"]
+    assert [pattern for pattern in ADDED if not any(re.fullmatch(pattern, place) for place in places)] == []
+
+
 def test_the_comparison_can_fail() -> None:
     """Each kind of loss is seen."""
     want = {
@@ -202,6 +215,10 @@ def test_the_comparison_can_fail() -> None:
         mine = json.loads(json.dumps(want))
         change(mine)
         assert ("missing", seen) in list(differences(want, mine, "x", request=True))
+    tighter = {**want, "fields": {**want["fields"], "b": {"types": ["null", "string"], "maxLength": 3}}}
+    assert list(differences(want, tighter, "x", request=True)) == [("added", "x.b: maxLength 3")]
+    untyped = {**want, "fields": {**want["fields"], "b": {}}}
+    assert list(differences(want, untyped, "x", request=False)) == [("missing", "x.b: types ['null', 'string'], ours []")]
 
 
 def test_every_reference_leads_somewhere() -> None:
