@@ -199,7 +199,7 @@ def test_every_listed_addition_is_there() -> None:
 
 def test_the_comparison_can_fail() -> None:
     """Each kind of loss is seen."""
-    want = {
+    want: dict[str, Any] = {
         "types": ["object"],
         "fields": {"a": {"types": ["string"], "maxLength": 5}, "b": {"types": ["null", "string"]}},
         "required": ["a"],
