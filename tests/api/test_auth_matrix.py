@@ -71,6 +71,8 @@ _W, _P, _S = "/v3/workspaces/acme", "/v3/workspaces/acme/peers/alice", "/v3/work
 TABLE = {
     "GET /health": Row("/health", ANYBODY),
     "GET /openapi.json": Row("/openapi.json", ANYBODY),
+    "GET /docs": Row("/docs", ANYBODY),
+    "GET /docs/<name>": Row("/docs/start.js", ANYBODY),
     # Administrators
     "POST /v3/workspaces/list": Row("/v3/workspaces/list", A),
     "POST /v3/keys": Row("/v3/keys", A),
