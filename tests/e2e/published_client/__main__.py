@@ -9,7 +9,6 @@ import e2e.published_client.chat
 import e2e.published_client.conclusions
 import e2e.published_client.context
 import e2e.published_client.dreams
-import e2e.published_client.lifecycle
 import e2e.published_client.memory
 import e2e.published_client.messages
 import e2e.published_client.places
