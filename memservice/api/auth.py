@@ -73,6 +73,9 @@ class Guard:
         token = _bearer(authorization)
         now = rt.clock()
         claims = self._signer.read(token, now)
+        if rules.names_by_uid(claims):
+            with rt.storage.read() as view:
+                claims = rules.translated(view, claims)
         who = rules.principal_of(claims)
         workspace = path[access.workspace] if access.workspace is not None else who.workspace or ""
         if not who.admin:

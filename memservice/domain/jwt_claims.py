@@ -41,7 +41,7 @@ class Claims:
     peer: str | None = None
     session: str | None = None
     app_uid: str | None = None
-    """This and the next three: what a key of the first generation names. Only its routes can tell what that stands for."""
+    """This and the next three: what a key of the first generation names. What that stands for, the store can tell."""
     user_uid: str | None = None
     owned_session_uid: str | None = None
     collection_uid: str | None = None

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memservice.domain.errors import Unauthorised
+from memservice.domain.filters import where
 from memservice.domain.jwt_claims import Claims
+from memservice.domain.records import ACTIVE, PEER, Peer, Session, Workspace
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
 
@@ -19,8 +21,39 @@ OTHER_RESOURCE = "Unauthorized access to resource"
 ADMIN_ONLY = "Resource requires admin privileges"
 
 
+def names_by_uid(claims: Claims) -> bool:
+    """Is this a key of the first generation, which names things by uid?"""
+    return claims.workspace is None and bool(claims.app_uid or claims.user_uid or claims.owned_session_uid)
+
+
+def translated(view: View, claims: Claims) -> Claims:
+    """A first-generation key's claims as those of the present one: the narrowest thing that it names, and the workspace that this is in.
+
+    Uids are unique everywhere, so none of them needs its parent beside it. One that stands for nothing (any more) opens nothing.
+    """
+    peer = session = None
+    if claims.owned_session_uid:
+        session = view.rows.get(Session, where(uid=claims.owned_session_uid))
+        key = None if session is None else session.workspace_key
+    elif claims.user_uid:
+        peer = view.rows.get(Peer, where(uid=claims.user_uid, kind=PEER))
+        key = None if peer is None else peer.workspace_key
+    else:
+        app = view.rows.get(Workspace, where(uid=claims.app_uid))
+        key = None if app is None else app.key
+    workspace = None if key is None else view.workspaces.by_key(key)
+    if workspace is None or workspace.state != ACTIVE:
+        return claims
+    return replace(
+        claims,
+        workspace=workspace.slug,
+        peer=peer.slug if peer is not None else None,
+        session=session.slug if session is not None else None,
+    )
+
+
 def principal_of(claims: Claims) -> Principal:
-    """Who shows these claims, as generations 2 and 3 understand them. First-generation claims name nothing there."""
+    """Who shows these claims. Those of the first generation are `translated` before."""
     return Principal(admin=claims.admin, workspace=claims.workspace, peer=claims.peer, session=claims.session)
 
 

@@ -1,0 +1,93 @@
+"""Keys of the first generation name things by uid; they open the same things under their present names, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from werkzeug.test import Client, TestResponse
+
+from memservice.app import create_app
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.settings import load_settings
+
+SECRET = "s" * 40
+W = "/v3/workspaces/acme"
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    environ = {"DB_CONNECTION_URI": f"sqlite:///{tmp_path / 'm.db'}", "AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SECRET}
+    settings = load_settings(environ=environ, cwd=tmp_path)
+    runtime = Runtime(settings, load_plugins(settings))
+    runtime.storage.migrate()
+    yield Client(create_app(settings, runtime))
+    runtime.close()
+
+
+def call(client: Client, claims: dict[str, Any], method: str, path: str, body: Any = None) -> TestResponse:
+    token = jwt.encode({"t": "", **claims}, SECRET, algorithm="HS256")
+    return client.open(path, method=method, json=body, headers={"Authorization": f"Bearer {token}"})
+
+
+@pytest.fixture
+def uids(client: Client) -> dict[str, str]:
+    admin = {"ad": True}
+    made = {}
+    for name in ("acme", "other"):
+        made[name] = call(client, admin, "POST", "/v3/workspaces", {"id": name}).get_json()["uid"]
+    for name in ("alice", "bob"):
+        made[name] = call(client, admin, "POST", f"{W}/peers", {"id": name}).get_json()["uid"]
+    for name in ("talk", "chat"):
+        made[name] = call(client, admin, "POST", f"{W}/sessions", {"id": name, "peers": {"bob": {}}}).get_json()["uid"]
+    return made
+
+
+def status(client: Client, claims: dict[str, Any], method: str, path: str, body: Any = None) -> int:
+    return call(client, claims, method, path, body).status_code
+
+
+def test_an_app_is_a_workspace(client: Client, uids: dict[str, str]) -> None:
+    key = {"ap": uids["acme"]}
+    assert status(client, key, "POST", f"{W}/peers/list", {}) == 200
+    assert status(client, key, "POST", f"{W}/sessions/talk/messages/list", {}) == 200
+    assert status(client, key, "POST", "/v3/workspaces/other/peers/list", {}) == 401
+    assert status(client, key, "POST", "/v3/workspaces/list", {}) == 401
+
+
+def test_a_user_is_a_peer_in_its_workspace_whatever_stands_beside_it(client: Client, uids: dict[str, str]) -> None:
+    for key in ({"us": uids["alice"]}, {"ap": uids["acme"], "us": uids["alice"]}, {"ap": uids["other"], "us": uids["alice"]}):
+        assert status(client, key, "GET", f"{W}/peers/alice/card") == 200
+        assert status(client, key, "GET", f"{W}/peers/bob/card") == 401
+        assert status(client, key, "POST", f"{W}/peers/list", {}) == 401
+        assert status(client, key, "POST", f"{W}/sessions/talk/messages/list", {}) == 401
+    assert status(client, {"us": uids["bob"]}, "POST", f"{W}/sessions/talk/messages/list", {}) == 200  # a member
+
+
+def test_a_session_is_that_session(client: Client, uids: dict[str, str]) -> None:
+    for key in ({"se": uids["talk"]}, {"ap": uids["acme"], "us": uids["alice"], "se": uids["talk"]}):
+        assert status(client, key, "POST", f"{W}/sessions/talk/messages/list", {}) == 200
+        assert status(client, key, "POST", f"{W}/sessions/chat/messages/list", {}) == 401
+        assert status(client, key, "GET", f"{W}/peers/alice/card") == 401
+
+
+@pytest.mark.parametrize("claims", [{"ap": "nobody"}, {"us": "nobody"}, {"se": "nobody"}, {"co": "anything"}, {"us": "acme"}])
+def test_what_stands_for_nothing_opens_nothing(client: Client, uids: dict[str, str], claims: dict[str, str]) -> None:
+    assert status(client, claims, "POST", f"{W}/peers/list", {}) == 401
+    assert status(client, claims, "GET", f"{W}/peers/alice/card") == 401
+    assert status(client, claims, "POST", f"{W}/sessions/talk/messages/list", {}) == 401
+
+
+def test_slugs_are_no_uids(client: Client, uids: dict[str, str]) -> None:
+    assert status(client, {"ap": "acme"}, "POST", f"{W}/peers/list", {}) == 401
+    assert status(client, {"w": uids["acme"]}, "POST", f"{W}/peers/list", {}) == 401
+
+
+def test_a_deleted_workspace_is_not_opened(client: Client, uids: dict[str, str]) -> None:
+    assert status(client, {"ad": True}, "DELETE", "/v3/workspaces/other") == 202
+    call(client, {"ad": True}, "POST", "/v3/workspaces", {"id": "other"})
+    assert status(client, {"ap": uids["other"]}, "POST", "/v3/workspaces/other/peers/list", {}) == 401
