@@ -10,8 +10,9 @@ _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
 
 def new_uid() -> str:
-    """21 random characters of `A-Za-z0-9_-` (126 bits)."""
-    return "".join(_ALPHABET[byte & 63] for byte in secrets.token_bytes(21))
+    """21 random characters of `A-Za-z0-9_-` (nearly 126 bits). The first is no `-`: on a command line it would look like an option."""
+    first, *rest = secrets.token_bytes(21)
+    return _ALPHABET[first % 63] + "".join(_ALPHABET[byte & 63] for byte in rest)
 
 
 def fingerprint(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import threading
 import time
 import urllib.error
@@ -63,7 +64,7 @@ class Writer:
             if error.code != 503:
                 self.wrong.append(f"{error.code} for {content}")
             return False
-        except (OSError, ValueError, RuntimeError):
+        except (OSError, ValueError, RuntimeError, http.client.HTTPException):
             return False  # nobody there, or an answer that was cut off
         if message["content"] != content:
             self.wrong.append(f"{message['content']!r} for {content!r}")
