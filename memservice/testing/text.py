@@ -38,7 +38,7 @@ class TextIndexContract:
 
     @pytest.fixture
     def open_index(self) -> OpenTextIndex:
-        raise NotImplementedError
+        raise NotImplementedError("give your subclass of TextIndexContract a fixture `open_index`: a callable that opens the index")
 
     @pytest.fixture
     def engine(self, open_index: OpenTextIndex) -> Engine[TextIndex]:

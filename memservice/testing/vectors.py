@@ -57,7 +57,7 @@ class VectorIndexContract:
 
     @pytest.fixture
     def open_index(self) -> OpenVectorIndex:
-        raise NotImplementedError
+        raise NotImplementedError("give your subclass of VectorIndexContract a fixture `open_index`: a callable that opens the index")
 
     @pytest.fixture
     def engine(self, open_index: OpenVectorIndex) -> Engine[VectorIndex]:

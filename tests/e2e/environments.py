@@ -15,10 +15,6 @@ from pathlib import Path
 BUILD_SECONDS = 420
 
 
-class NoPackages(RuntimeError):
-    """npm is here but could not bring the packages, for a reason that it gives."""
-
-
 def cache() -> Path:
     """`MEMSERVICE_TEST_CACHE`, else `memservice` in the user's cache."""
     given = os.environ.get("MEMSERVICE_TEST_CACHE")
@@ -49,10 +45,7 @@ def node_packages(name: str, requirements: Sequence[str]) -> Path:
         folder.mkdir()
         (folder / "package.json").write_text('{"private": true}', encoding="utf-8")
         quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error")
-        try:
-            _run("npm", "install", "--prefix", str(folder), *quiet, *requirements)
-        except RuntimeError as error:
-            raise NoPackages(str(error)) from error
+        _run("npm", "install", "--prefix", str(folder), *quiet, *requirements)
 
     return _built(name, sorted(requirements), build)
 

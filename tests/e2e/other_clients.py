@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.environments import NoPackages, client_python, node_packages
+from e2e.environments import client_python, node_packages
 from e2e.fixtures import CLIENT
 
 OLDER_CLIENT = ("honcho-ai==2.1.0",)
@@ -29,10 +29,7 @@ def node_client() -> Path:
     missing = [tool for tool in ("node", "npm") if shutil.which(tool) is None]
     if missing:
         pytest.skip(f"the published client for Node is not tested: there is no {' and no '.join(missing)} here")
-    try:
-        return node_packages("honcho-ai-sdk", NODE_CLIENT)
-    except NoPackages as error:
-        pytest.skip(f"the published client for Node is not tested: it takes an npm that reaches its registry, and {error}")
+    return node_packages("honcho-ai-sdk", NODE_CLIENT)
 
 
 @pytest.fixture(scope="session")
