@@ -6,19 +6,17 @@ import threading
 
 from flask import Flask
 
-from memservice.api import auth, errors, health, playground, requests, v3
+from memservice.api import auth, errors, generations, metrics, requests
 from memservice.api.cors import Cors
-from memservice.api.document import Document
-from memservice.api.routing import EXTENSION, Routes
+from memservice.api.routing import EXTENSION
 from memservice.api.streaming import Slots
-from memservice.api.v2 import cards as v2_cards
 from memservice.domain.errors import ConfigurationError
+from memservice.pipeline import wakeups
 from memservice.plugins import Plugins, load_plugins
 from memservice.runtime import Runtime
+from memservice.services.observing import observe
 from memservice.settings import Settings, load_settings
-
-GROUPS: tuple[Routes, ...] = (health.routes, *v3.GROUPS, v2_cards.routes)
-"""Every route that is served, by group."""
+from memservice.telemetry.metrics import Metrics
 
 MAX_BODY = 96 * 2**20
 """Bytes of the largest body that is read: a hundred conclusions of the greatest length, every character escaped, and some."""
@@ -34,6 +32,11 @@ class Opened:
         self.slots = Slots(settings.server.threads)
         """For answers that take a while."""
         self._plugins = plugins
+        self.metrics = Metrics(settings.metrics.namespace or settings.app.namespace, "api") if settings.metrics.enabled else None
+        """None while they are not wanted."""
+        if runtime is not None:
+            observe(runtime, self.metrics)
+            wakeups.attach(runtime)
         self._runtime = runtime
         self._lock = threading.Lock()
 
@@ -42,7 +45,10 @@ class Opened:
         if self._runtime is None:
             with self._lock:
                 if self._runtime is None:
-                    self._runtime = Runtime(self.settings, self._plugins)
+                    opened = Runtime(self.settings, self._plugins)
+                    observe(opened, self.metrics)
+                    wakeups.attach(opened)
+                    self._runtime = opened
         return self._runtime
 
     def close(self) -> None:
@@ -66,16 +72,13 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
     app = Flask("memservice", static_folder=None, template_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    app.config["OPENAPI_URL_PREFIX"] = "/"
     app.url_map.merge_slashes = False
     app.extensions[EXTENSION] = Opened(settings, plugins, runtime)
 
     requests.register(app, Cors(settings.app.cors_origins))
     errors.register(app)
-    document = Document(app, title="memservice", version=v3.VERSION, asks_for_keys=settings.auth.use_auth)
-    for routes in GROUPS:
-        document.add(routes)
-    playground.register(app, {"v3": "/openapi.json"})
+    metrics.register(app)
+    generations.mount(app, settings)
     _add_plugin_routes(app, plugins)
     plugins.hook.memservice_app_started(app=app)
     return app

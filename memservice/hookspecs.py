@@ -290,7 +290,8 @@ def memservice_conclusion_storing(conclusion: Conclusion) -> bool | None:
 
 @hookspec
 def memservice_event_emitted(type: str, data: dict[str, Any]) -> None:
-    """An event was emitted (the same that webhooks and telemetry see). Called after the fact; results are not used.
+    """An event was emitted (the same that webhooks and telemetry see). Called after the commit, in the thread that did the work, so be
+    quick; results are not used.
 
     Example:
 

@@ -6,8 +6,9 @@ it should have offered is asked for: then the reason is the answer.
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, entry_points
@@ -17,10 +18,13 @@ import pluggy
 
 from memservice import hookspecs
 from memservice.domain.errors import ConfigurationError
+from memservice.domain.failures import places
 from memservice.spi import providers as p
 
 if TYPE_CHECKING:
     from memservice.settings import Settings
+
+log = logging.getLogger("memservice.plugins")
 
 GROUP = "memservice"
 """The entry-point group of every plugin, ours and strangers'."""
@@ -105,6 +109,20 @@ class Plugins:
     def hook(self) -> pluggy.HookRelay:
         """For calling event hooks: `plugins.hook.memservice_app_started(app=app)`."""
         return self._manager.hook
+
+    @property
+    def hears_events(self) -> bool:
+        """Whether any plugin wants to be told of events."""
+        return bool(self.hook.memservice_event_emitted.get_hookimpls())
+
+    def tell(self, kind: str, data: Callable[[], dict[str, Any]]) -> None:
+        """Tell plugins of an event that was committed. What a listener does cannot undo it, so its failure is only logged."""
+        if not self.hears_events:
+            return
+        try:
+            self.hook.memservice_event_emitted(type=kind, data=data())
+        except Exception as error:  # a plugin may fail in any way
+            log.error("a plugin failed when told of %s: %s\n%s", kind, type(error).__name__, places(error))
 
     @property
     def failures(self) -> tuple[Failure, ...]:
@@ -288,9 +306,7 @@ def _chosen(settings: Settings | None) -> list[EntryPoint]:
     return [entry for entry in found if entry.name in only or entry.value in only]
 
 
-def _register(
-    manager: pluggy.PluginManager, plugin: Any, origin: Origin, origins: dict[str, Origin], failures: list[Failure]
-) -> None:
+def _register(manager: pluggy.PluginManager, plugin: Any, origin: Origin, origins: dict[str, Origin], failures: list[Failure]) -> None:
     """Register one plugin and check its hooks, or record why it cannot be."""
     name = f"{origin.distribution}: {origin.name}"
     try:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import redis_server
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -13,3 +17,24 @@ ROOT = Path(__file__).resolve().parent.parent
 def root() -> Path:
     """The repository."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real Redis, one for the whole run. Tests share it, so each uses a NAMESPACE of its own."""
+    with redis_server.shared(tmp_path_factory.mktemp("redis")) as url:
+        yield url
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Nothing is skipped in silence: what was not exercised, how often, and what it needs."""
+    reasons = Counter(_reason(report) for report in terminalreporter.stats.get("skipped", []))
+    if reasons:
+        terminalreporter.section("not exercised")
+        for reason, number in sorted(reasons.items()):
+            terminalreporter.write_line(f"{number} × {reason}")
+
+
+def _reason(report: pytest.TestReport) -> str:
+    told = report.longrepr
+    return str(told[2] if isinstance(told, tuple) else told).removeprefix("Skipped: ")

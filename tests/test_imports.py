@@ -21,9 +21,9 @@ ALLOWED: dict[str, set[str]] = {
     "settings": {"settings", "domain"},
     "plugins": CONFIGURED,
     "reasoning": CONFIGURED | {"reasoning"},
-    "telemetry": CONFIGURED | {"telemetry"},
+    "telemetry": CONFIGURED | {"telemetry", "__init__"},
     "runtime": WORK,
-    "services": WORK,
+    "services": WORK | {"__init__"},
     "pipeline": WORK,
     "testing": CONFIGURED | {"testing"},
     "api": WORK | {"api", "__init__"},
@@ -35,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
 """Room of the core → the rooms it may import. `api, cli → services, pipeline → reasoning → spi → domain`."""
 
 SHELF_MAY_USE = FOUNDATION | {"hookspecs"}
-SHARED_LIBRARIES = {"memservice_sql"}
+SHARED_LIBRARIES = {"memservice_sql", "memservice_http"}
 
 ROOMS = {
     "flask": {"api", "app", "cli", "serving", "hookspecs"},
@@ -48,7 +48,8 @@ ROOMS = {
     "click": {"cli", "hookspecs"},
     "rq": {"pipeline", "cli"},
     "redis": {"pipeline", "cli"},
-    "httpx": {"telemetry"},
+    "httpx": {"telemetry", "cli"},
+    "prometheus_client": {"telemetry"},
 }
 """Library → the only rooms of the core that may import it; the shelves may import what they need."""
 

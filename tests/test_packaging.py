@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 SHELVES = ("backends", "plugins")
-LIBRARIES = {"memservice_sql"}
+LIBRARIES = {"memservice_sql", "memservice_http"}
 """On a shelf, but used by others there instead of being loaded."""
 
 NOT_SHIPPED = shutil.ignore_patterns(
     ".git", ".tox", ".venv", "build", "dist", "*.egg-info", "__pycache__", "*.pyc", ".*_cache", ".hypothesis", "tests", "benchmarks"
 )
-NAMED_AHEAD = {"pyjwt", "redis", "rq", "httpx", "gunicorn"}
+NAMED_AHEAD = {"pyjwt", "gunicorn"}
 """Requirements that a command or a plugin uses without any import that this test can see, or will."""
 
 
@@ -88,11 +88,17 @@ def requirements(root: Path, *extras: str) -> set[str]:
     return {name.lower().replace("_", "-") for name in names} - {"memservice"}
 
 
+SHELVES_NEED = ("uploads", "minilm", "postgres", "qdrant")
+"""Extras of what lies on the shelves."""
+ELSEWHERE = re.compile(r"tests/(e2e/\w+_(client|core)|thirdparty)/")
+"""Files that run in environments of their own."""
+
+
 def imported(folders: list[Path]) -> dict[str, str]:
     """Third-party distribution → a file that imports it."""
     distributions = packages_distributions()
     found = {}
-    for file in (file for folder in folders for file in folder.rglob("*.py")):
+    for file in (file for folder in folders for file in folder.rglob("*.py") if not ELSEWHERE.search(file.as_posix())):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -107,7 +113,7 @@ def imported(folders: list[Path]) -> dict[str, str]:
 def test_what_the_product_imports_is_required(root: Path) -> None:
     used = imported([root / "memservice", *shelved(root)])
     in_kits = {name: file for name, file in used.items() if "memservice/testing/" in file}
-    required = requirements(root, "uploads")
+    required = requirements(root, *SHELVES_NEED)
     # flask and werkzeug, marshmallow and webargs come as one
     assert {n: f for n, f in used.items() if n not in required | {"werkzeug", "webargs", "apispec"} and n not in in_kits} == {}
     assert {n: f for n, f in in_kits.items() if n not in requirements(root, "testing")} == {}
@@ -119,7 +125,7 @@ def test_what_is_required_is_used(root: Path) -> None:
 
 def test_what_tests_import_is_in_the_test_extra(root: Path) -> None:
     used = imported([root / "tests"])
-    known = requirements(root, "testing", "test", "uploads") | {"werkzeug", "webargs", "apispec"}
+    known = requirements(root, "testing", "test", *SHELVES_NEED) | {"werkzeug", "webargs", "apispec"}
     assert {name: file for name, file in used.items() if name not in known} == {}
 
 

@@ -316,7 +316,7 @@ def test_settings_are_frozen() -> None:
 def test_groups_as_plain_values() -> None:
     mapping = Settings().embedding.model_config.as_mapping()
     assert mapping["overrides"]["provider_params"]["extra_body"] == {}
-    assert mapping["model"] == "text-embedding-3-small"
+    assert (mapping["model"], mapping["transport"]) == (None, "openai")
 
 
 def test_importing_the_settings_imports_little() -> None:

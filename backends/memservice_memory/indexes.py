@@ -15,7 +15,7 @@ from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
 from memservice.spi.text import TextHit, TextMatches, TextRow
 from memservice.spi.vectors import VectorHit, VectorRow
-from memservice.spi.where import Where
+from memservice.spi.where import Where, fits
 
 if TYPE_CHECKING:
     from memservice.spi.storage import View
@@ -40,19 +40,6 @@ def _extra(view: View | None, name: str) -> dict[Any, Any]:
 class _Text:
     row: TextRow
     counts: Mapping[str, int]
-
-
-def fits(row: TextRow | VectorRow, where: Where) -> bool:
-    """Does the row fit? A row without the value that a condition asks for does not."""
-    return (
-        (where.sessions is None or row.session in where.sessions)
-        and (where.authors is None or row.author in where.authors)
-        and (where.observers is None or row.observer in where.observers)
-        and (where.observed is None or row.observed in where.observed)
-        and (where.levels is None or row.level in where.levels)
-        and (where.since is None or (row.at is not None and row.at >= where.since))
-        and (where.until is None or (row.at is not None and row.at <= where.until))
-    )
 
 
 class MemoryTextIndex:
@@ -135,6 +122,9 @@ class MemoryVectorIndex:
     def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
         vectors = self._vectors(view, space)
         return {key: vectors[key][0].vector for key in keys if key in vectors}
+
+    def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+        return sorted(key for key in self._vectors(view, space) if key > after)[:limit]
 
     def count(self, view: View | None, space: Space) -> int:
         return len(self._vectors(view, space))

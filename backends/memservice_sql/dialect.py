@@ -25,6 +25,12 @@ class SqlDialect(ABC):
 
     driver_error: type[Exception]
     """Root of the driver's exceptions."""
+    schema: str | None = None
+    """Where the tables are, in a database that has schemas; None for its only place."""
+    survives_errors: bool
+    """Does a transaction go on after a statement of it that broke a unique constraint?"""
+    inserts_whole: bool
+    """Does `insert` store nothing, and leave the transaction usable, when a row breaks a unique constraint?"""
 
     @abstractmethod
     def engine(self) -> sa.Engine:
@@ -56,7 +62,8 @@ class SqlDialect(ABC):
 
     @abstractmethod
     def insert(self, cursor: Cursor, table: sa.Table, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[int]:
-        """Insert rows (as the driver takes them) and return the keys that they got, in order. Stops at the first that breaks a rule."""
+        """Insert rows (as the driver takes them) and return the keys that they got, in order. Raises the driver's error at a row that
+        breaks a rule; see `inserts_whole`."""
 
     @abstractmethod
     def affected(self, cursor: Cursor) -> int:
@@ -89,10 +96,6 @@ class SqlDialect(ABC):
     @abstractmethod
     def create_indexes(self, connection: sa.Connection) -> None:
         """Create what only this database has (full text, vectors), in the first migration."""
-
-    @abstractmethod
-    def changed_elsewhere(self) -> bool:
-        """Did anything commit since this thread last asked? Called many times a second by those who wait, when there is nothing to do."""
 
     @abstractmethod
     def close(self) -> None:

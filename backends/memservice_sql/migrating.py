@@ -25,5 +25,5 @@ def upgrade(connection: sa.Connection, dialect: SqlDialect) -> None:
     # For what only one database has: the migrations themselves name none.
     config.attributes["create_indexes"] = dialect.create_indexes
     with EnvironmentContext(config, history, fn=lambda revision, context: history._upgrade_revs("head", revision)) as environment:
-        environment.configure(connection=connection, target_metadata=metadata)
+        environment.configure(connection=connection, target_metadata=metadata, version_table_schema=dialect.schema)
         environment.run_migrations()

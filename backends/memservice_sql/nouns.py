@@ -10,13 +10,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from memservice.domain.filters.ast import TRUE, Node, all_of, where
-from memservice.domain.records import ACTIVE, PEER, PENDING, SCOPE, Peer, Session, Task, Workspace
+from memservice.domain.records import ACTIVE, PEER, PENDING, SCOPE, Lease, Peer, Session, Task, Workspace
 from memservice.spi import nouns as base
 from memservice.spi.nouns.base import CREATED
 from memservice.spi.rows import Order
 from memservice_sql import tables as t
 from memservice_sql.rows import SqlRows, ordering, window, window_values
 from memservice_sql.statements import Slots
+from memservice_sql.types import KEY
 
 _PENDING = t.tasks.c.state == sa.literal_column(f"'{PENDING}'")
 """Written as the partial indexes have it."""
@@ -66,12 +67,12 @@ class SqlPeers(base.Peers):
 
         def page(slots: Slots) -> sa.Executable:
             joined = t.members.join(t.peers, t.peers.c.key == t.members.c.peer_key)
-            found = sa.select(*t.peers.c).select_from(joined).where(t.members.c.session_key == slots.take(sa.Integer()), inside)
+            found = sa.select(*t.peers.c).select_from(joined).where(t.members.c.session_key == slots.take(KEY), inside)
             order = (Order("joined_at", reverse), Order("key", reverse))
             return window(found.order_by(*ordering(t.members, order)), slots, limit, offset)
 
         def count(slots: Slots) -> sa.Executable:
-            return sa.select(sa.func.count()).where(t.members.c.session_key == slots.take(sa.Integer()), inside)
+            return sa.select(sa.func.count()).where(t.members.c.session_key == slots.take(KEY), inside)
 
         rows = self.rows.run(("peers of session", reverse, offset > 0), page, [session, *window_values(limit, offset)]).fetchall()
         total = self.rows.run(("count peers of session",), count, [session]).fetchone()[0]
@@ -84,7 +85,7 @@ class SqlPeers(base.Peers):
 
         def write(slots: Slots) -> sa.Executable:
             joined = t.peer_names.join(t.peers, t.peers.c.key == t.peer_names.c.peer_key)
-            mine = t.peer_names.c.workspace_key == slots.take(sa.Integer())
+            mine = t.peer_names.c.workspace_key == slots.take(KEY)
             given = dialect.one_of(t.peer_names.c.token, slots)
             found = sa.select(t.peer_names.c.token, *t.peers.c).select_from(joined).where(mine, given, t.peers.c.kind != SCOPE)
             return found.order_by(t.peer_names.c.key)
@@ -110,7 +111,7 @@ class SqlSessions(base.Sessions):
         shaped = self.rows.shape(Session, condition, values)
 
         def matching(slots: Slots) -> sa.ColumnElement[bool]:
-            joined = sa.select(t.members.c.session_key).where(t.members.c.peer_key == slots.take(sa.Integer()))
+            joined = sa.select(t.members.c.session_key).where(t.members.c.peer_key == slots.take(KEY))
             return t.sessions.c.key.in_(joined) & self.rows.condition(Session, shaped, slots)
 
         def page(slots: Slots) -> sa.Executable:
@@ -132,7 +133,7 @@ class SqlSessions(base.Sessions):
         joined = t.members.join(t.sessions, t.sessions.c.key == t.members.c.session_key)
 
         def matching(slots: Slots) -> sa.ColumnElement[bool]:
-            inside = (t.members.c.peer_key == slots.take(sa.Integer())) & t.members.c.left_at.is_(None)
+            inside = (t.members.c.peer_key == slots.take(KEY)) & t.members.c.left_at.is_(None)
             return inside & self.rows.condition(Session, shaped, slots)
 
         def page(slots: Slots) -> sa.Executable:
@@ -170,7 +171,7 @@ class SqlMessages(base.Messages):
         dialect = self.rows.store.dialect
 
         def write(slots: Slots) -> sa.Executable:
-            near = dialect.value_rows(slots, (sa.Integer(),) * 3)
+            near = dialect.value_rows(slots, (KEY,) * 3)
             within = (t.messages.c.session_key == near.c.v0) & t.messages.c.seq.between(near.c.v1, near.c.v2)
             return sa.select(*_POSITION).select_from(near.join(t.messages, within))
 
@@ -178,8 +179,8 @@ class SqlMessages(base.Messages):
 
     def seq_reaching(self, session: int, tokens: int) -> int | None:
         def write(slots: Slots) -> sa.Executable:
-            here = t.messages.c.session_key == slots.take(sa.Integer())
-            enough = t.messages.c.tokens_through >= slots.take(sa.Integer())
+            here = t.messages.c.session_key == slots.take(KEY)
+            enough = t.messages.c.tokens_through >= slots.take(KEY)
             return sa.select(t.messages.c.seq).where(here, enough).order_by(t.messages.c.tokens_through, t.messages.c.seq).limit(1)
 
         row = self.rows.run(("seq reaching",), write, [session, tokens]).fetchone()
@@ -223,6 +224,16 @@ class SqlTasks(base.Tasks):
 
         return [row[0] for row in self.rows.run(("ready",), write, [now, now, limit]).fetchall()]
 
+    def claim(self, unit: str, owner: str, now: datetime, seconds: float) -> Lease | None:
+        self.rows.writable()
+
+        def write(slots: Slots) -> sa.Executable:
+            # A lease that somebody else is changing at this moment is not ours to take, and not worth waiting for.
+            held = sa.select(*t.leases.c).where(t.leases.c.unit == slots.take(t.leases.c.unit.type))
+            return held.with_for_update(key_share=True, skip_locked=True)
+
+        return self.take(unit, self.rows.mapping(Lease).one(self.rows.run(("lease",), write, [unit]).fetchone()), owner, now, seconds)
+
     def next_due(self) -> datetime | None:
         def write(slots: Slots) -> sa.Executable:
             return sa.select(t.tasks.c.not_before).where(_PENDING).order_by(t.tasks.c.not_before).limit(1)
@@ -237,8 +248,8 @@ class SqlTasks(base.Tasks):
         def write(slots: Slots) -> sa.Executable:
             held = sa.exists().where(t.leases.c.unit == t.tasks.c.unit, t.leases.c.expires_at > slots.take(t.leases.c.expires_at.type))
             working = sa.case((_PENDING & held, 1), else_=0).label("working")
-            found = sa.select(t.tasks.c.session_key, t.tasks.c.state, working, sa.func.count())
-            return found.where(self.rows.condition(Task, shaped, slots)).group_by(t.tasks.c.session_key, t.tasks.c.state, working)
+            each = sa.select(t.tasks.c.session_key, t.tasks.c.state, working).where(self.rows.condition(Task, shaped, slots)).subquery()
+            return sa.select(*each.c, sa.func.count()).group_by(*each.c)
 
         rows = self.rows.run(("queue counts", shaped), write, values).fetchall()
         return [base.QueueCount(session, state, bool(working), number) for session, state, working, number in rows]

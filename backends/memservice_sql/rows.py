@@ -11,12 +11,13 @@ import sqlalchemy as sa
 
 from memservice.domain.filters.ast import TRUE, Node
 from memservice.spi.rows import BY_KEY, Order, ReadOnly, UniqueViolation
+from memservice.spi.schema import BY_RECORD as SPECS
 from memservice_sql.conditions import Filterable, Shape, condition, shape
 from memservice_sql.dialect import SqlDialect
 from memservice_sql.mapping import Mapping
 from memservice_sql.statements import Cursor, Slots, Statements, Writer
 from memservice_sql.tables import BY_RECORD, LIST_TABLES, ListTable
-from memservice_sql.types import UtcDateTime
+from memservice_sql.types import KEY, UtcDateTime
 
 R = TypeVar("R")
 
@@ -28,6 +29,8 @@ class Kept:
     mapping: Mapping[Any]
     filterable: Filterable
     lists: tuple[ListTable, ...]
+    in_unique: frozenset[str]
+    """Columns on which it depends whether a row breaks a unique constraint."""
 
     @property
     def table(self) -> sa.Table:
@@ -41,7 +44,12 @@ class Store:
         self.dialect = dialect
         self.statements = Statements(sqlalchemy_dialect)
         self.kept: dict[type[Any], Kept] = {
-            record: Kept(Mapping(record, table, sqlalchemy_dialect), Filterable.of(table, dialect), LIST_TABLES.get(table.name, ()))
+            record: Kept(
+                Mapping(record, table, sqlalchemy_dialect),
+                Filterable.of(table, dialect),
+                LIST_TABLES.get(table.name, ()),
+                _in_unique(record),
+            )
             for record, table in BY_RECORD.items()
         }
         self.read_time: Callable[[Any], Any] = UtcDateTime().result_processor(sqlalchemy_dialect, None) or _same
@@ -50,6 +58,12 @@ class Store:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _in_unique(record: type[Any]) -> frozenset[str]:
+    constraints = SPECS[record].unique
+    states = ("state",) if any(unique.unless_state for unique in constraints) else ()
+    return frozenset([*states, *(field for unique in constraints for field in unique.fields)])
 
 
 class SqlRows:
@@ -66,10 +80,12 @@ class SqlRows:
         values: list[Any] = []
         kept = self.store.kept[record]
         shaped = shape(kept.filterable, where, values)
+        lock = lock and not self._read_only
 
         def write(slots: Slots) -> sa.Executable:
             found = sa.select(*kept.mapping.columns).where(condition(kept.filterable, shaped, slots)).order_by(kept.table.c.key).limit(1)
-            return found.with_for_update() if lock else found
+            # Not the lock that deleting takes: rows that refer to this one may be stored meanwhile. What is only read needs none.
+            return found.with_for_update(key_share=True) if lock else found
 
         row = self.run(("get", record, shaped, lock), write, values).fetchone()
         return cast("R | None", kept.mapping.one(row))
@@ -100,7 +116,7 @@ class SqlRows:
         return int(self.run(("count", record, shaped), write, values).fetchone()[0])
 
     def put(self, rows: Sequence[R]) -> list[R]:
-        self._writable()
+        self.writable()
         if not rows:
             return []
         kept = self.store.kept[type(rows[0])]
@@ -108,7 +124,9 @@ class SqlRows:
         old = [place for place, row in enumerate(rows) if row.key != 0]  # type: ignore[attr-defined]
         stored = list(rows)
         given = kept.mapping.rows(rows)
-        with self._changing(several=len(rows) > 1 or bool(kept.lists)):
+        # What is listed cannot break a rule, so new rows that are inserted whole need no way back.
+        alone = not old if self.store.dialect.inserts_whole else len(rows) == 1 and not kept.lists
+        with self._changing(savepoint=not alone and (len(rows) > 1 or bool(kept.lists))):
             if new:
                 columns = [column.name for column in kept.mapping.columns[1:]]
                 keys = self.store.dialect.insert(self._cursor, kept.table, columns, [given[place][1:] for place in new])
@@ -166,19 +184,30 @@ class SqlRows:
             added = {name: table.c[name] + slot for name, slot in given.items()} if how == "increase" else given
             return sa.update(table).values(added).where(condition(kept.filterable, shaped, slots))
 
-        with self._changing():
+        with self._changing(savepoint=not self.store.dialect.survives_errors and not kept.in_unique.isdisjoint(names)):
             return self.store.dialect.affected(self.run((how, record, names, shaped), write, values))
 
     def _replace(self, kept: Kept, given: Sequence[Any]) -> None:
         """Overwrite the row of that key; `given` is converted already."""
+        survives = self.store.dialect.survives_errors
+        # Where a failed statement would end the transaction, the one that cannot fail is tried first: most rows keep their names.
+        if not survives and self._overwrite(kept, given, kept.in_unique) == 1:
+            return
+        with self._changing(savepoint=not survives):
+            if self._overwrite(kept, given, frozenset()) != 1:
+                raise LookupError(f"{kept.table.name} has no row {given[0]} to replace")
+
+    def _overwrite(self, kept: Kept, given: Sequence[Any], same: frozenset[str]) -> int:
+        """Set the columns of the row of that key, if those in `same` hold already what they are given; the number of rows set."""
+        columns = kept.mapping.columns[1:]
 
         def write(slots: Slots) -> sa.Executable:
-            fields = {column.name: slots.take(sa.types.NullType()) for column in kept.mapping.columns[1:]}
-            return sa.update(kept.table).values(fields).where(kept.table.c.key == slots.take(sa.types.NullType()))
+            key = kept.table.c.key == slots.take(sa.types.NullType())
+            values: dict[str, sa.ColumnElement[Any]] = {column.name: slots.take(sa.types.NullType()) for column in columns}
+            alike = [kept.table.c[name].is_not_distinct_from(values.pop(name)) for name in sorted(same)]
+            return sa.update(kept.table).values(values or {"key": kept.table.c.key}).where(key, *alike)
 
-        cursor = self.run(("replace", kept.mapping.record), write, (*given[1:], given[0]))
-        if self.store.dialect.affected(cursor) != 1:
-            raise LookupError(f"{kept.table.name} has no row {given[0]} to replace")
+        return self.store.dialect.affected(self.run(("replace", kept.mapping.record, bool(same)), write, given))
 
     def _list(self, kept: Kept, stored: Sequence[Any], replaced: Sequence[Any]) -> None:
         """Bring the list tables in step with rows that were just stored, of which `replaced` were there before."""
@@ -200,43 +229,55 @@ class SqlRows:
                         [row.key, item],
                     )
 
-    def _writable(self) -> None:
+    def writable(self) -> None:
+        """Raise `ReadOnly` in a view for reading."""
         if self._read_only:
             raise ReadOnly("this view is for reading; use Storage.write")
 
     @contextmanager
-    def _changing(self, *, several: bool = False) -> Iterator[None]:
-        """A change that is stored whole or, when it breaks a rule, not at all, and leaves the transaction usable."""
-        self._writable()
+    def _changing(self, *, savepoint: bool = False) -> Iterator[None]:
+        """A change that is stored whole or, when it breaks a rule, not at all, and leaves the transaction usable.
+
+        With `savepoint`, one is set for it: needed for a change of several statements, and for one that the transaction would not survive.
+        """
+        self.writable()
         dialect = self.store.dialect
-        if several:
+        if savepoint:
             self._cursor.execute("SAVEPOINT change", ())
         try:
             yield
-        except (dialect.driver_error, LookupError) as error:
+        except (dialect.driver_error, LookupError, UniqueViolation) as error:
             broken = dialect.broken_unique(error)
             # After any other error of the driver the transaction is over, and there may be no savepoint to return to.
-            if several and (broken is not None or isinstance(error, LookupError)):
+            if savepoint and (broken is not None or isinstance(error, LookupError | UniqueViolation)):
                 self._cursor.execute("ROLLBACK TO change", ())
                 self._cursor.execute("RELEASE change", ())
             if broken is None:
                 raise
             raise UniqueViolation(*broken) from error
-        if several:
+        if savepoint:
             self._cursor.execute("RELEASE change", ())
 
 
 def ordering(table: sa.Table, order: Sequence[Order]) -> list[sa.ColumnElement[Any]]:
     """`order`, made total by the key."""
     terms = [*order] if any(term.field == "key" for term in order) else [*order, Order("key")]
-    return [table.c[term.field].desc() if term.descending else table.c[term.field].asc() for term in terms]
+    return [_ordered(table.c[term.field], term.descending) for term in terms]
+
+
+def _ordered(column: sa.Column[Any], descending: bool) -> sa.ColumnElement[Any]:
+    """Null below every value: databases differ in where they put it unless they are told."""
+    ordered = column.desc() if descending else column.asc()
+    if not column.nullable:
+        return ordered
+    return ordered.nulls_last() if descending else ordered.nulls_first()
 
 
 def window(found: sa.Select[Any], slots: Slots, limit: int | None, offset: int) -> sa.Select[Any]:
     """LIMIT and OFFSET as slots; without a limit an offset is still obeyed."""
     if limit is not None:
-        found = found.limit(slots.take(sa.Integer()))
-    return found.offset(slots.take(sa.Integer())) if offset else found
+        found = found.limit(slots.take(KEY))
+    return found.offset(slots.take(KEY)) if offset else found
 
 
 def window_values(limit: int | None, offset: int) -> list[int]:

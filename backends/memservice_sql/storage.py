@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from memservice.domain.errors import SchemaVersionError, Unavailable
 from memservice.spi.base import BaseStorage
-from memservice.spi.storage import View
+from memservice.spi.storage import PoolState, View
 from memservice_sql.dialect import SqlDialect
 from memservice_sql.rows import SqlRows, Store
 from memservice_sql.schema_version import HEAD, HISTORY, complaint, newer
@@ -23,8 +23,6 @@ _VERSION: sa.Select[Any] = sa.select(sa.column("version_num")).select_from(sa.ta
 
 class SqlStorage(BaseStorage):
     """`memservice.spi.storage.Storage` in an SQL database. Connections are opened at first use, by each process for itself."""
-
-    poll_seconds = 0.05
 
     def __init__(self, dialect: SqlDialect, sqlalchemy_dialect: sa.Dialect, place: str) -> None:
         """`place` names the database in messages, without a password."""
@@ -52,19 +50,15 @@ class SqlStorage(BaseStorage):
 
     @contextmanager
     def transaction(self) -> Iterator[View]:
-        with self._translated(), self._dialect.turn(), self.engine.connect() as connection:
+        with self.translated(), self._dialect.turn(), self.engine.connect() as connection:
             with self._dialect.transaction(connection, writing=True):
                 yield SqlView(SqlRows(self._store, connection, read_only=False))
 
     @contextmanager
     def snapshot(self) -> Iterator[View]:
-        with self._translated(), self.engine.connect() as connection:
+        with self.translated(), self.engine.connect() as connection:
             with self._dialect.transaction(connection, writing=False):
                 yield SqlView(SqlRows(self._store, connection, read_only=True))
-
-    def changed_elsewhere(self) -> bool:
-        with self._translated():
-            return self._dialect.changed_elsewhere()
 
     def check(self) -> None:
         wrong = complaint(self.schema_version(), self._place)
@@ -72,15 +66,15 @@ class SqlStorage(BaseStorage):
             raise SchemaVersionError(wrong)
 
     def schema_version(self) -> str | None:
-        with self._translated(), self.engine.connect() as connection:
-            return _version(connection)
+        with self.translated(), self.engine.connect() as connection:
+            return self._version(connection)
 
     def migrate(self) -> None:
         if self.schema_version() == HEAD:
             return
-        with self._translated(), self.engine.connect() as connection, self._dialect.migration(connection):
+        with self.translated(), self.engine.connect() as connection, self._dialect.migration(connection):
             # Once more: another process may have migrated while this one waited.
-            found = _version(connection)
+            found = self._version(connection)
             if found == HEAD:
                 return
             if found is not None and found not in HISTORY:
@@ -88,6 +82,13 @@ class SqlStorage(BaseStorage):
             from memservice_sql.migrating import upgrade
 
             upgrade(connection, self._dialect)
+
+    def pool(self) -> PoolState | None:
+        found = self._engines.get(os.getpid())
+        pool = None if found is None else found.pool
+        if not isinstance(pool, sa.QueuePool):
+            return None
+        return PoolState(pool.checkedout(), pool.checkedin(), pool.size(), max(0, pool.overflow()))
 
     def close(self) -> None:
         self._closed = True
@@ -97,7 +98,7 @@ class SqlStorage(BaseStorage):
         self._dialect.close()
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def translated(self) -> Iterator[None]:
         """Errors of the driver and of the connection pool as memservice's, with the original as cause."""
         try:
             yield
@@ -110,9 +111,8 @@ class SqlStorage(BaseStorage):
                 raise
             raise meaning from found
 
-
-def _version(connection: sa.Connection) -> str | None:
-    if not sa.inspect(connection).has_table("alembic_version"):
-        return None
-    found: str | None = connection.execute(_VERSION).scalar()
-    return found
+    def _version(self, connection: sa.Connection) -> str | None:
+        if not sa.inspect(connection).has_table("alembic_version", schema=self._dialect.schema):
+            return None
+        found: str | None = connection.execute(_VERSION).scalar()
+        return found

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Column, Index, MetaData, Table, Text
+from sqlalchemy import Column, Index, MetaData, Table
 
 from memservice.domain import records as r
 from memservice.spi.schema import TABLES as SPECS
 from memservice.spi.schema import TableSpec
-from memservice_sql.types import JSON, KEY, UtcDateTime
+from memservice_sql.types import JSON, KEY, TEXT, UtcDateTime
 
 metadata = MetaData(naming_convention={"fk": "fk_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"})
 """Indexes are named by `_unique` and `_index`."""
 
 
 def _text(name: str, *, null: bool = False) -> Column[Any]:
-    return Column(name, Text, nullable=null)
+    return Column(name, TEXT, nullable=null)
 
 
 def _int(name: str, *, null: bool = False) -> Column[Any]:
@@ -230,6 +230,7 @@ tasks = _table(
     _int("attempts"),
     _text("last_error", null=True),
     _json("outcome"),
+    _text("request_id", null=True),
     _time("not_before"),
     _time("created_at"),
     _time("finished_at", null=True),
@@ -279,6 +280,7 @@ api_keys = _table(
 usage = _table(
     "usage",
     _loose("workspace_key"),
+    _text("day"),
     _text("task"),
     _text("provider"),
     _text("model"),
@@ -313,7 +315,7 @@ def _list_table(name: str, owner: Table, field: str, parent: str, item: Column[A
 
 
 conclusion_sources = _list_table(
-    "conclusion_sources", conclusions, "source_ids", "conclusion_key", Column("source_uid", Text, primary_key=True), str
+    "conclusion_sources", conclusions, "source_ids", "conclusion_key", Column("source_uid", TEXT, primary_key=True), str
 )
 conclusion_messages = _list_table(
     "conclusion_messages",
@@ -369,7 +371,7 @@ _index(collections, "workspace_key")
 _index(collections, "observed_key")
 _index(cards, "workspace_key")
 _index(conclusions, "workspace_key", "state", "created_at", "key")
-_index(conclusions, "workspace_key", "observed", "observer", "state", "created_at", "key")
+_index(conclusions, "workspace_key", "observed", "state", "created_at", "key")
 _index(conclusions, "collection_key", "state", "level", "fingerprint")
 _index(conclusions, "observer_key", "observed_key", "state", "created_at", "key")
 _index(conclusions, "session_key", "state")
@@ -394,7 +396,8 @@ _index(deliveries, "workspace_key")
 _index(deliveries, "endpoint_key", "key")
 _index(deliveries, "created_at")
 _index(api_keys, "created_at", "key")
-_index(usage, "workspace_key", "created_at")
+_index(usage, "workspace_key", "day")
+_index(usage, "day")
 _index(usage, "created_at")
 
 BY_RECORD: dict[type[Any], Table] = {spec.record: metadata.tables[spec.name] for spec in SPECS}

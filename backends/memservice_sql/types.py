@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
@@ -65,5 +64,8 @@ def from_text(value: str | None) -> datetime | None:
 KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """Keys and references to them. SQLite assigns keys to INTEGER columns only."""
 
-JSON = sa.JSON(none_as_null=True).with_variant(postgresql.JSONB(none_as_null=True), "postgresql")
-"""Objects and lists; None is SQL's null."""
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+"""Text that compares and sorts by code point, whatever the database's locale is. SQLite knows no other order."""
+
+JSON = sa.JSON(none_as_null=True)
+"""Objects and lists, kept as they were written: keys in their order, 1.0 apart from 1. None is SQL's null."""

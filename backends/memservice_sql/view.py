@@ -7,6 +7,7 @@ from functools import cached_property
 from memservice.spi import nouns as base
 from memservice.spi.storage import View
 from memservice_sql import nouns
+from memservice_sql.ledger import SqlLedger
 from memservice_sql.rows import SqlRows
 
 
@@ -31,6 +32,10 @@ class SqlView(View):
     @cached_property
     def messages(self) -> base.Messages:
         return nouns.SqlMessages(self.rows)
+
+    @cached_property
+    def usage(self) -> base.Ledger:
+        return SqlLedger(self.rows)
 
     @cached_property
     def tasks(self) -> base.Tasks:

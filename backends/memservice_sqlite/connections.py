@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import tempfile
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +35,8 @@ class Place:
 
     def connect(self) -> sqlite3.Connection:
         """A new connection, without implicit transactions, usable from any one thread at a time."""
+        if not self.path.exists():
+            _make(self.path)
         made = sqlite3.connect(
             self.path, timeout=self.lock_seconds, isolation_level=None, check_same_thread=False, cached_statements=STATEMENTS_KEPT
         )
@@ -65,6 +69,21 @@ class Place:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)
+
+
+def _make(path: Path) -> None:
+    """An empty file that only its owner may read; those that SQLite lays beside it get the same rights.
+
+    Linked into its place, not opened there: closing a file would give up the locks that this process has on it.
+    """
+    # Where this does not work (no links on that file system, no right to write there), SQLite makes the file, or says what is wrong.
+    with suppress(OSError):
+        number, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(number)
+        try:
+            os.link(part, path)
+        finally:
+            os.unlink(part)
 
 
 class Watch:

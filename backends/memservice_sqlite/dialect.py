@@ -44,6 +44,8 @@ _UNAVAILABLE = {
 
 class SqliteDialect(SqlDialect):
     driver_error = sqlite3.Error
+    survives_errors = True
+    inserts_whole = False
 
     def __init__(self, place: Place, *, pool_size: int = 10, max_overflow: int = 20, pooled: bool = True) -> None:
         self._place = place
@@ -164,6 +166,7 @@ class SqliteDialect(SqlDialect):
         search_schema.create(connection)
 
     def changed_elsewhere(self) -> bool:
+        """Did anything commit since this thread last asked? Called many times a second by those who wait, when there is nothing to do."""
         if self._watch.pid != os.getpid():
             self._watch = Watch(self._place)
         return self._watch.changed()

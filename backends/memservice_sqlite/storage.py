@@ -28,11 +28,17 @@ CAPABILITIES = frozenset({Capability.SHARED})
 class SqliteStorage(SqlStorage):
     name = "sqlite"
     capabilities = CAPABILITIES
+    poll_seconds = 0.05
 
     def __init__(self, place: Place, dialect: SqliteDialect) -> None:
         described = SQLiteDialect_pysqlite(json_serializer=json_text.write, json_deserializer=json_text.read)
         super().__init__(dialect, described, str(place.path))
+        self._watched = dialect
         self.text = SqliteTextIndex()
+
+    def changed_elsewhere(self) -> bool:
+        with self.translated():
+            return self._watched.changed_elsewhere()
 
     if TYPE_CHECKING:
         vectors: VectorIndex | None

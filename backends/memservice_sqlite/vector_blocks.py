@@ -10,6 +10,7 @@ import numpy as np
 
 from memservice.spi.vectors import VectorHit
 from memservice.spi.where import Where
+from memservice_sql.unit_vectors import unit
 from memservice_sqlite.narrowing import micros
 
 if TYPE_CHECKING:
@@ -117,12 +118,6 @@ def block_of(rows: Sequence[Sequence[Any]], dimension: int, levels: Levels) -> B
     facts[:, LEVEL] = [levels.code(level) for level in columns[LEVEL]]
     facts[:, DIED] = ALIVE
     return Block(facts, unit(np.frombuffer(b"".join(columns[AT + 1]), "<f4").reshape(-1, dimension)))
-
-
-def unit(vectors: Vector) -> Vector:
-    """Rows scaled to length one. Lengths are taken in float64: squares of large float32 numbers overflow."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
-    return np.asarray(vectors / lengths[:, None], np.float32)
 
 
 def mask_of(facts: Integers, where: Where, levels: Levels, newest: int, buried: int) -> Mask:

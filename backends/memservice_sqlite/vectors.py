@@ -18,6 +18,7 @@ from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
 from memservice.spi.vectors import VectorHit, VectorRow
 from memservice.spi.where import Where
+from memservice_sql.unit_vectors import checked
 from memservice_sqlite.narrowing import FITS, array, connection_of, micros, parameters
 from memservice_sqlite.vector_blocks import KEY, Block, Nearest, mask_of
 from memservice_sqlite.vector_cache import (
@@ -44,6 +45,7 @@ _FETCH = """
     SELECT r.row_key, r.vector FROM json_each(:rows) wanted CROSS JOIN vectors r INDEXED BY vectors_row
     WHERE r.space_key = :space AND r.row_key = wanted.value
 """
+_KEYS = "SELECT row_key FROM vectors INDEXED BY vectors_row WHERE space_key = ? AND row_key > ? ORDER BY row_key LIMIT ?"
 _COUNT = "SELECT count(*) FROM vectors INDEXED BY vectors_space WHERE space_key = ?"
 _PRUNE = "DELETE FROM vector_tombstones WHERE key <= (SELECT seq FROM sqlite_sequence WHERE name = 'vector_tombstones') - ?"
 _OF_ROWS = f"""
@@ -80,7 +82,7 @@ class SqliteVectorIndex:
         Raises ValueError for another dimension than the space's, and for numbers that are not finite.
         """
         connection = connection_of(view)
-        unique = {row.key: (row, _checked(space, row.vector)) for row in rows}
+        unique = {row.key: (row, checked(space, row.vector)) for row in rows}
         self._delete(view, connection, space, list(unique))
         added = [
             (
@@ -106,6 +108,9 @@ class SqliteVectorIndex:
         found = connection_of(view).exec_driver_sql(_FETCH, {"space": space.key, "rows": array(set(keys))}).all()
         return {key: np.frombuffer(stored, "<f4").astype(np.float32) for key, stored in found}
 
+    def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+        return list(connection_of(view).exec_driver_sql(_KEYS, (space.key, after, limit)).scalars())
+
     def count(self, view: View | None, space: Space) -> int:
         return int(connection_of(view).exec_driver_sql(_COUNT, (space.key,)).scalar_one())
 
@@ -114,7 +119,7 @@ class SqliteVectorIndex:
     ) -> list[VectorHit]:
         """As the protocol says. A zero vector is near to nothing. Raises ValueError as `upsert` does."""
         connection = connection_of(view)
-        asked = _checked(space, vector)
+        asked = checked(space, vector)
         if k <= 0 or not asked.any():
             return []
         nearest = Nearest(asked, k)
@@ -166,13 +171,3 @@ def _note_write(view: View | None) -> None:
     assert view is not None  # `connection_of` has refused it
     with _wrote_lock:
         _wrote.add(view)
-
-
-def _checked(space: Space, vector: Vector) -> Vector:
-    checked = np.asarray(vector, np.float32)
-    if checked.shape != (space.dimension,):
-        shape = "×".join(map(str, checked.shape))
-        raise ValueError(f"a vector of dimension {shape} does not fit space {space.key}, whose dimension is {space.dimension}")
-    if not np.isfinite(checked).all():
-        raise ValueError("a vector has numbers that are not finite")
-    return checked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from flask import request
@@ -49,6 +49,12 @@ class RouteAccess:
     """The key of an active member of the session will do."""
     handler: bool = False
     """Any key of the workspace is let in; what it may do with which name, the service decides."""
+    by_uid: bool = False
+    """The path names things by uid, as generation 1 does."""
+    collection: str | None = None
+    """The collection's own key will do."""
+    collections: bool = False
+    """Keys of a collection are known here; everywhere else they open nothing."""
 
 
 class Application(Protocol):
@@ -75,9 +81,12 @@ class Guard:
         claims = self._signer.read(token, now)
         if rules.names_by_uid(claims):
             with rt.storage.read() as view:
-                claims = rules.translated(view, claims)
+                claims = rules.translated(view, claims, access.collections)
+        else:
+            claims = replace(claims, collection_uid=None)
         who = rules.principal_of(claims)
-        workspace = path[access.workspace] if access.workspace is not None else who.workspace or ""
+        names = _names(rt, access, path)
+        workspace = (names.workspace if access.workspace is not None else who.workspace) or ""
         if not who.admin:
             if access.admin:
                 rules.require_admin(who)
@@ -87,15 +96,24 @@ class Guard:
             if access.member and access.session is not None:
                 who = rules.as_member(view, who, path[access.session])
         if not (access.admin or access.handler):
-            peer = path[access.peer] if access.peer is not None else None
-            session = path[access.session] if access.session is not None else None
-            rules.require(who, workspace, peer=peer, session=session, member=access.member)
+            rules.require(who, workspace, peer=names.peer, session=names.session, member=access.member, collection=names.collection)
         if key is not None:
             self._usage.note(rt, key, now)
         return who
 
     def close(self) -> None:
         self._usage.close()
+
+
+def _names(rt: Runtime, access: RouteAccess, path: Mapping[str, str]) -> rules.Names:
+    """What keys are compared with."""
+    given = [None if name is None else path[name] for name in (access.workspace, access.peer, access.session, access.collection)]
+    if not access.by_uid:
+        return rules.Names(*given)
+    if any(name is not None and "\0" in name for name in given):
+        return rules.Names()  # some stores cannot look for it, and nothing has it
+    with rt.storage.read() as view:
+        return rules.names_of(view, *given)
 
 
 def guard_of(settings: Settings) -> Guard | None:

@@ -11,6 +11,9 @@ from werkzeug.datastructures import Headers
 MAX_AGE = 600
 """Seconds for which a browser may remember a preflight's answer."""
 
+_ELSEWHERE = frozenset({"cross-site", "same-site"})
+"""What browsers say of requests that a page of another origin made."""
+
 
 class Cors:
     """`origins` are compared exactly; `*` lets every page in, but then without the page's credentials."""
@@ -49,6 +52,8 @@ class Cors:
     def may_write(self, request: Request) -> bool:
         """Whether what a browser sends without a preflight may be acted on: the page is ours, or one that may call, or it is no page."""
         origin = request.headers.get("Origin")
+        if origin is None and request.headers.get("Sec-Fetch-Site") in _ELSEWHERE:
+            return False  # for instance a picture in a page
         return origin is None or urlsplit(origin).netloc == request.host or self._allows(origin)
 
     def _allows(self, origin: str) -> bool:

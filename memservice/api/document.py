@@ -1,4 +1,4 @@
-"""The API's document, and the registration of routes that it is made from."""
+"""The document of one generation of the API."""
 
 from __future__ import annotations
 
@@ -12,26 +12,34 @@ from werkzeug.exceptions import HTTPException
 from memservice.api import errors
 from memservice.api.answers import json_answer
 from memservice.api.auth import SECURITY_SCHEME
+from memservice.api.routing import Routes
 from memservice.api.schemas.service import HTTPError
 
 
 class Document(flask_smorest.Api):  # type: ignore[misc]  # flask-smorest has no types
-    """OpenAPI 3.1 at `/openapi.json`, written by flask-smorest from what the routes declare."""
+    """OpenAPI 3.1, written by flask-smorest from what the routes declare."""
 
     ERROR_SCHEMA = HTTPError
 
-    def __init__(self, app: Flask, title: str, version: str, asks_for_keys: bool) -> None:
+    def __init__(self, app: Flask, generation: str, version: str, asks_for_keys: bool) -> None:
         self._asks_for_keys = asks_for_keys
         self._writing = threading.Lock()
         self._content: dict[str, Any] | None = None
-        self._described_later: list[flask_smorest.Blueprint] = []
-        super().__init__(app, spec_kwargs={"title": title, "version": version, "openapi_version": "3.1.0"})
+        self._described_later: list[Routes] = []
+        described = {"title": f"memservice {generation}", "version": version, "openapi_version": "3.1.0"}
+        super().__init__(app, spec_kwargs=described, config_prefix=generation)
         self.spec.components.security_scheme(SECURITY_SCHEME, {"type": "http", "scheme": "bearer"})
 
-    def add(self, routes: flask_smorest.Blueprint) -> None:
-        """Serve these routes. They are described when the document is first asked for, which most processes never are."""
-        self._app.register_blueprint(routes)
+    def describe(self, routes: Routes) -> None:
+        """Describe these routes, which the application serves, when the document is first asked for: most processes never are."""
         self._described_later.append(routes)
+
+    def serve(self, path: str, endpoint: str) -> None:
+        """Serve the document under this path (it may be served under several)."""
+        self._app.add_url_rule(path, endpoint, self._openapi_json, methods=["GET"])
+
+    def _register_doc_blueprint(self) -> None:
+        """`serve` says where the document is, and the playground shows it: flask-smorest's own pages are not used."""
 
     def _register_pagination_header(self) -> None:
         """Pages are described by their envelope: flask-smorest's own header of pages is not used."""
@@ -46,7 +54,7 @@ class Document(flask_smorest.Api):  # type: ignore[misc]  # flask-smorest has no
                 with self._app.app_context():  # some bounds are the operator's
                     for routes in self._described_later:
                         routes.register_views_in_doc(self, self._app, self.spec, name=routes.name, parameters=None)
-                        self.spec.tag({"name": routes.name, "description": routes.description})
+                        self.spec.tag({"name": routes.tag, "description": routes.description})
                 self._content = self.spec.to_dict()
                 if not self._asks_for_keys:
                     _make_keys_optional(self._content)
@@ -60,5 +68,5 @@ def _make_keys_optional(document: dict[str, Any]) -> None:
     """What a server that asks nobody for a key says of its operations: with one, or without."""
     for item in document["paths"].values():
         for operation in item.values():
-            if isinstance(operation, dict) and "security" in operation:
+            if isinstance(operation, dict) and {} not in operation.get("security", [{}]):
                 operation["security"].append({})

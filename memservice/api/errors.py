@@ -6,7 +6,6 @@ Every body is `{"detail": "<text>"}`, except 422: `{"detail": [{"loc", "msg", "t
 from __future__ import annotations
 
 import logging
-import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from memservice.api.answers import json_answer
 from memservice.domain import errors
+from memservice.domain.failures import names, places
 
 log = logging.getLogger("memservice.api")
 
@@ -48,6 +48,8 @@ def from_domain(error: errors.MemserviceError) -> Response:
     if isinstance(error, errors.InvalidInput):
         return json_answer({"detail": [{"loc": list(p.loc), "msg": p.message, "type": p.kind} for p in error.problems]}, status)
     answer = json_answer({"detail": str(error)}, status)
+    if isinstance(error, errors.Conflict):
+        answer.headers["x-should-retry"] = "false"  # the older clients would send it twice more, and wait in between
     if isinstance(error, errors.Unavailable):
         answer.headers["Retry-After"] = str(error.retry_after)
         log.warning("%s %s: unavailable: %s", request.method, request.endpoint, " from ".join(names(error)))
@@ -75,22 +77,3 @@ def from_framework(error: HTTPException) -> Response:
     answer = json_answer({"detail": TEXTS.get(status, error.name)}, status)
     answer.headers.update(headers)
     return answer
-
-
-def _chain(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
-    step: BaseException | None = error
-    while step is not None and len(found) < 10:
-        found.append(step)
-        step = step.__cause__ or (None if step.__suppress_context__ else step.__context__)
-    return found
-
-
-def names(error: BaseException) -> list[str]:
-    """The types of an error and its causes."""
-    return [f"{type(step).__module__}.{type(step).__qualname__}" for step in _chain(error)]
-
-
-def places(error: BaseException) -> str:
-    """Where they were raised, without their texts."""
-    return "".join(line for step in _chain(error) for line in traceback.format_tb(step.__traceback__)).rstrip()

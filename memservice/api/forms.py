@@ -72,7 +72,7 @@ class FormReader:
 
     def read(self, request: Request, problems: list[Problem]) -> dict[str, Any]:
         """Raises `Refused` for a form from a web page that may not write here."""
-        _refuse_strangers(request)
+        refuse_strangers(request)
         if request.mimetype != FORM:
             problems.append(Problem(("body",), f"The body must be a form, sent with Content-Type: {FORM}", "model_attributes_type"))
             return {}
@@ -89,7 +89,8 @@ class FormReader:
         return loaded
 
 
-def _refuse_strangers(request: Request) -> None:
-    """A browser sends a form of any page without asking us first, so pages that may not call must be turned away here."""
+def refuse_strangers(request: Request) -> None:
+    """A browser sends a form of any page, and asks for a picture of any address, without asking us first: pages that may not call must
+    be turned away here."""
     if not Cors(current_app.extensions["memservice"].settings.app.cors_origins).may_write(request):
         raise Refused("Disallowed CORS origin")

@@ -1,10 +1,15 @@
-"""Liveness."""
+"""Liveness and readiness."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from memservice.api.auth import RouteAccess
-from memservice.api.routing import Routes
-from memservice.api.schemas.service import Health
+from memservice.api.routing import Call, Routes
+from memservice.api.schemas.service import Health, Readiness
+from memservice.pipeline import doctor
+from memservice.pipeline.doctor import Check, State
 
 routes = Routes("health", "Liveness")
 
@@ -20,3 +25,21 @@ def health() -> _Ok:
     Asks neither for a key nor the database.
     """
     return _Ok()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    status: State
+    checks: Sequence[Check]
+
+
+@routes.operation("GET", "/health/ready", access=RouteAccess(open=True), answer=Readiness, status=(200, 503))
+def ready(call: Call) -> tuple[_Ready, int]:
+    """Tell whether everything is there that the service is made of
+
+    503 if a part has failed; one that is `degraded` still lets the service answer. What was found, and what to do, `memservice doctor`
+    tells.
+    """
+    checks = doctor.look(call.rt)
+    state = doctor.overall(checks)
+    return _Ready(state, checks), 503 if state == doctor.BROKEN else 200

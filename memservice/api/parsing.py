@@ -8,7 +8,7 @@ from typing import Any
 from flask import Request
 from marshmallow import Schema, ValidationError, fields
 
-from memservice.api.schemas.base import Shape
+from memservice.api.schemas.base import Aliased, Shape
 from memservice.api.schemas.fields import Coded, Part
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.values import loads, name_problem, shown
@@ -21,7 +21,10 @@ class QueryReader:
 
     def __init__(self, schema: type[Schema]) -> None:
         self._schema = schema()
-        self._many = {name: isinstance(field, fields.List) for name, field in self._schema.load_fields.items()}
+        self._many = {field.data_key or name: isinstance(field, fields.List) for name, field in self._schema.load_fields.items()}
+
+        if isinstance(self._schema, Aliased):
+            self._many |= {other: self._many[name] for name, other in self._schema.ALIASES.items()}
 
     def read(self, request: Request, problems: list[Problem]) -> dict[str, Any]:
         if not request.query_string:

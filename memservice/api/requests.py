@@ -14,6 +14,9 @@ from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import RequestRedirect
 
 from memservice.api.cors import Cors
+from memservice.api.routing import EXTENSION
+from memservice.telemetry.context import set_request_id
+from memservice.telemetry.metrics import Metrics
 
 log = logging.getLogger("memservice.requests")
 
@@ -22,9 +25,12 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 def register(app: Flask, cors: Cors) -> None:
+    metrics = app.extensions[EXTENSION].metrics
+
     def before() -> Response | None:
-        if log.isEnabledFor(logging.INFO):
-            g.started = time.perf_counter()
+        g.started = time.perf_counter()
+        g.request_id = _request_id()
+        set_request_id(g.request_id)
         if request.method == "OPTIONS" and (answer := cors.preflight(request)) is not None:
             return answer
         if isinstance(request.routing_exception, NotFound):
@@ -33,17 +39,44 @@ def register(app: Flask, cors: Cors) -> None:
 
     def after(answer: Response) -> Response:
         headers = answer.headers
-        headers[REQUEST_ID] = number = _request_id()
+        headers[REQUEST_ID] = number = g.get("request_id") or _request_id()
+        if answer.is_streamed:
+            g.is_streamed = True
+            answer.call_on_close(_forget)
         origin = request.headers.get("Origin")
         if origin is not None:
             cors.mark(origin, headers)
         started = g.get("started")
         if started is not None:
             _write_line(answer, number, started)
+            if metrics is not None:
+                _measure(metrics, answer, started)
         return answer
+
+    def teardown(error: BaseException | None) -> None:
+        if not g.get("is_streamed"):
+            _forget()
 
     app.before_request(before)
     app.after_request(after)
+    app.teardown_request(teardown)
+
+
+def _forget() -> None:
+    """The answer is given, a stream to its end: what this thread does next is for somebody else."""
+    set_request_id(None)
+
+
+def _measure(metrics: Metrics, answer: Response, started: float) -> None:
+    method, rule, status = request.method, request.url_rule.rule if request.url_rule else None, answer.status_code
+
+    def count() -> None:
+        metrics.answered(method, rule, status, time.perf_counter() - started)
+
+    if answer.is_streamed:
+        answer.call_on_close(count)
+    else:
+        count()
 
 
 def _request_id() -> str:

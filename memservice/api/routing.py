@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import flask_smorest
 from flask import Response, current_app, request
+from flask.sansio.blueprints import BlueprintSetupState
 from marshmallow import Schema, fields
+from werkzeug.exceptions import MethodNotAllowed
 
 from memservice.api import auth
 from memservice.api.answers import empty_answer, json_answer
 from memservice.api.auth import RouteAccess
-from memservice.api.forms import FORM, FormReader
+from memservice.api.forms import FORM, FormReader, refuse_strangers
 from memservice.api.parsing import BodyReader, HeaderReader, QueryReader, path_problems
 from memservice.api.schemas.encoding import encoder
 from memservice.api.schemas.fields import ListOf, MapOf
@@ -68,19 +70,26 @@ class Operation:
     """Every status of success; the first is the one where the handler names none."""
     null: bool = False
     """The answer's body is `null`."""
+    writes: bool = False
+    """A GET that changes something, as this API has some. It answers no HEAD, and no browser that any page may send here."""
     stream: bool = False
     """The answer can also be had as a stream of events."""
+    key_optional: bool = False
+    """The document says that a key may be left out, as it always did. It is asked for all the same."""
     alone: bool = False
     """The handler takes no call, since it works with nothing: the stores are not opened for it."""
 
 
 class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest has no types
-    """A group of operations: one tag of the document."""
+    """A group of operations: one tag of its generation's document."""
 
-    def __init__(self, name: str, description: str) -> None:
-        super().__init__(name, __name__, description=description)
+    def __init__(self, name: str, description: str, generation: str = "v3") -> None:
+        super().__init__(f"{generation} {name}", __name__, description=description)
+        self.tag = name
         self.operations: list[tuple[Operation, str]] = []
         """Each with the name of its handler."""
+        self.undocumented: list[tuple[str, str]] = []
+        """Methods and rules that lead to one of them too."""
 
     def operation(self, method: str, rule: str, *, also: Sequence[str] = (), **declared: Any) -> Callable[[Handler], Handler]:
         """Declare the decorated function the handler of `method rule`. `also`: other rules that lead to it, not documented."""
@@ -91,7 +100,7 @@ class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest ha
             self.operations.append((operation, name))
             view = _view(operation, handler)
             view._apidoc = {"manual_doc": _description(operation, name)}  # type: ignore[attr-defined]  # where flask-smorest looks
-            self.add_url_rule(rule, name, view, methods=[method])
+            self.add_url_rule(rule, name, view, methods=[method], tags=[self.tag])
             for other in also:
                 self._add_undocumented(other, f"{name}_too", view, method)
             return handler
@@ -99,7 +108,11 @@ class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest ha
         return decorate
 
     def _add_undocumented(self, rule: str, name: str, view: Callable[..., Response], method: str) -> None:
-        self.record(lambda state: state.add_url_rule(rule, name, view, methods=[method]))
+        self.undocumented.append((method, rule))
+        self.record(lambda state: self._serve(state, rule, name, view, method))
+
+    def _serve(self, state: BlueprintSetupState, rule: str, name: str, view: Callable[..., Response], method: str) -> None:
+        state.add_url_rule(rule, name, view, methods=[method])
 
 
 def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Response]:
@@ -110,9 +123,13 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
         read_body = FormReader(operation.form).read
     encode = encoder(operation.answer) if operation.answer else None
     access, default_status, many = operation.access, operation.status[0], operation.many
-    alone, null = operation.alone, operation.null
+    alone, null, writes = operation.alone, operation.null, operation.writes
 
     def view(**path: str) -> Response:
+        if writes:
+            if request.method == "HEAD":
+                raise MethodNotAllowed(valid_methods=[operation.method])
+            refuse_strangers(request)
         who = auth.principal(current_app.extensions[EXTENSION], access, path)
         problems: list[Problem] = list(path_problems(path))
         query = read_query(request, problems) if read_query else {}
@@ -153,7 +170,7 @@ def _description(operation: Operation, name: str) -> dict[str, Any]:
         described["responses"]["422"] = wrong
     read = (("query", operation.query), ("header", operation.headers))
     if not operation.access.open:
-        described["security"] = [{auth.SECURITY_SCHEME: []}]
+        described["security"] = [{auth.SECURITY_SCHEME: []}, *([{}] if operation.key_optional else [])]
         refused = {"description": "Unauthorized", "content": {"application/json": {"schema": HTTPError}}}
         described["responses"]["401"] = refused
     described["parameters"] = [{"in": where, "schema": schema} for where, schema in read if schema is not None]
@@ -169,6 +186,8 @@ def _description(operation: Operation, name: str) -> dict[str, Any]:
 def _body_shape(body: type[Schema] | fields.Field[Any]) -> Any:
     if isinstance(body, type):
         return body
+    if isinstance(body, fields.Nested):
+        return type(body.schema)
     if isinstance(body, ListOf):
         return {"type": "array", "items": {"type": "string"}}
     if isinstance(body, MapOf) and isinstance(body.value_field, fields.Nested):

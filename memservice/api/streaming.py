@@ -11,8 +11,8 @@ from typing import Any
 
 from flask import Response
 
-from memservice.api.errors import names, places
 from memservice.domain.errors import Unavailable
+from memservice.domain.failures import names, places
 
 log = logging.getLogger("memservice.api")
 
@@ -43,16 +43,29 @@ class StreamBroken(Exception):
 
 
 def event_stream(pieces: Iterator[str], last: Callable[[], Mapping[str, Any]]) -> Response:
-    """Send pieces of text as they come, then one event that says so and carries what `last` gives.
+    """Send pieces of text as they come, each as an event, then the event that `last` gives, which says that this was all.
 
     The first piece is waited for here: what goes wrong before it is an error like any other. What goes wrong later breaks the stream
     off, without a last event.
     """
-    begun = list(_first(pieces))
-    answer = Response(_events(chain(begun, pieces), last), mimetype="text/event-stream")
+    return _streamed(_events(_begun(pieces), last), "text/event-stream")
+
+
+def text_stream(pieces: Iterator[str], mimetype: str = "text/plain") -> Response:
+    """As `event_stream`, but the bare text: where it ends, the answer does."""
+    return _streamed(_texts(_begun(pieces)), mimetype)
+
+
+def _streamed(chunks: Iterator[bytes], mimetype: str) -> Response:
+    answer = Response(chunks, mimetype=mimetype)
     answer.headers["Cache-Control"] = "no-cache"
     answer.headers["X-Accel-Buffering"] = "no"
     return answer
+
+
+def _begun(pieces: Iterator[str]) -> Iterator[str]:
+    """The same pieces, the first of which is there."""
+    return chain(list(_first(pieces)), pieces)
 
 
 def _first(pieces: Iterator[str]) -> Iterator[str]:
@@ -65,10 +78,22 @@ def _events(pieces: Iterator[str], last: Callable[[], Mapping[str, Any]]) -> Ite
     try:
         for piece in pieces:
             yield _event({"delta": {"content": piece}, "done": False})
-        yield _event({"done": True, **last()})
+        yield _event(last())
     except Exception as error:  # whatever a reasoner raises in the middle of an answer
-        log.error("a streamed answer failed: %s\n%s", " from ".join(names(error)), places(error))
-        raise StreamBroken("the answer could not be finished; the log says why") from None
+        raise _broken(error) from None
+
+
+def _texts(pieces: Iterator[str]) -> Iterator[bytes]:
+    try:
+        for piece in pieces:
+            yield piece.encode("utf-8", "replace")
+    except Exception as error:  # as above
+        raise _broken(error) from None
+
+
+def _broken(error: Exception) -> StreamBroken:
+    log.error("a streamed answer failed: %s\n%s", " from ".join(names(error)), places(error))
+    return StreamBroken("the answer could not be finished; the log says why")
 
 
 def _event(data: Mapping[str, Any]) -> bytes:

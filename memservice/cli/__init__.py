@@ -12,12 +12,18 @@ import click
 import memservice
 from memservice.cli.config import config
 from memservice.cli.db import db
+from memservice.cli.doctor import doctor
+from memservice.cli.jobs import jobs
 from memservice.cli.keys import keys
 from memservice.cli.options import State
 from memservice.cli.plugins import plugins
+from memservice.cli.reembed import reembed
 from memservice.cli.serve import serve
+from memservice.cli.transfer import copy_command, export_command, import_command, import_from_command
+from memservice.cli.usage import usage
 from memservice.cli.worker import worker
 from memservice.domain.errors import ConfigurationError, MemserviceError
+from memservice.domain.values import printable
 
 
 class Commands(click.Group):
@@ -73,14 +79,30 @@ def cli(context: click.Context, config_file: Path | None) -> None:
     context.obj = State(config_file)
 
 
-for command in (serve, worker, db, keys, plugins, config):
+for command in (
+    serve,
+    worker,
+    db,
+    jobs,
+    keys,
+    plugins,
+    config,
+    export_command,
+    import_command,
+    import_from_command,
+    copy_command,
+    reembed,
+    usage,
+    doctor,
+):
     cli.add_command(command)
 
 
 def main() -> None:
-    """Run the command line; a mistake in settings or plugins ends in one sentence, not in a traceback."""
+    """Run the command line; a mistake in settings, plugins or files ends in one sentence, not in a traceback."""
     try:
         cli()
-    except MemserviceError as error:
-        click.echo(f"memservice: {error}", err=True)
+    except (MemserviceError, OSError) as error:
+        # Of files and of other servers, so it may hold anything, also what a terminal would obey.
+        click.echo(f"memservice: {printable(str(error))}", err=True)
         sys.exit(1)

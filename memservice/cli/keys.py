@@ -4,37 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 
 import click
 
-from memservice.cli.options import State
+from memservice.cli.options import Duration, State
+from memservice.cli.stores import opened
 from memservice.cli.tables import show_table
-from memservice.domain.durations import parse_duration
-from memservice.domain.errors import ConfigurationError, InvalidInput
+from memservice.domain.errors import InvalidInput
 from memservice.domain.records import ApiKey
 from memservice.domain.times import wire_seconds
 from memservice.runtime import Runtime
 from memservice.services import keys as service
 from memservice.services.paging import Paging
 from memservice.services.principal import Principal
-from memservice.spi.capabilities import Capability
 
 PAGE = 100
 _OPTION = {"workspace_id": "--workspace", "peer_id": "--peer", "session_id": "--session", "expires_at": "--expires", "label": "--label"}
-
-
-class _Duration(click.ParamType[timedelta]):
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        if isinstance(value, timedelta):
-            return value
-        try:
-            return parse_duration(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 @click.group()
@@ -47,7 +33,7 @@ def keys() -> None:
 @click.option("--peer", help="Only this peer of the workspace.")
 @click.option("--session", help="Only this session of the workspace.")
 @click.option("--admin", is_flag=True, help="Instead: everything.")
-@click.option("--expires", type=_Duration(), help="How long the key works: 90d, 1h30m, '2 weeks' (default: until it is revoked).")
+@click.option("--expires", type=Duration(), help="How long the key works: 90d, 1h30m, '2 weeks' (default: until it is revoked).")
 @click.option("--label", help="What the key is for, for those who read the list.")
 @click.pass_obj
 def create(
@@ -56,7 +42,7 @@ def create(
     """Make a key and print it, alone on the standard output. It cannot be shown again."""
     if admin == (workspace is not None or peer is not None or session is not None):
         raise click.UsageError("Say what the key is to open: either --admin, or --workspace and perhaps --peer or --session.")
-    with _runtime(state) as rt:
+    with opened(state) as rt:
         if rt.storage.schema_version() is None:
             rt.storage.migrate()  # the first key may be made before the first start
         rt.storage.check()
@@ -79,7 +65,7 @@ def create(
 def list_(state: State) -> None:
     """List the keys made here, and those that were revoked."""
     rows = []
-    with _runtime(state) as rt:
+    with opened(state) as rt:
         rt.storage.check()
         now = rt.clock()
         for key in _all(rt):
@@ -98,7 +84,7 @@ def revoke(state: State, id: str | None, given: str | None) -> None:
     """Revoke a key, by its ID or by itself: at once, and for good."""
     if (id is None) == (given is None):
         raise click.UsageError("Name the key either by its ID (see `memservice keys list`) or by --token.")
-    with _runtime(state) as rt:
+    with opened(state) as rt:
         rt.storage.check()
         if id is not None:
             service.revoke(rt, Principal.all(), id)
@@ -106,17 +92,6 @@ def revoke(state: State, id: str | None, given: str | None) -> None:
             shown = sys.stdin.read() if given == "-" else given
             id = service.revoke_token(rt, Principal.all(), shown.strip()).uid
     click.echo(f"revoked {id}")
-
-
-@contextmanager
-def _runtime(state: State) -> Iterator[Runtime]:
-    runtime = Runtime(state.settings, state.plugins)
-    try:
-        if Capability.SHARED not in runtime.storage.capabilities:
-            raise ConfigurationError(f"The storage {runtime.storage.name!r} lives inside one process, so it cannot be worked on from here.")
-        yield runtime
-    finally:
-        runtime.close()
 
 
 def _all(rt: Runtime) -> Iterator[ApiKey]:

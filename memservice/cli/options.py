@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
+import click
+
+from memservice.domain.durations import parse_duration
 from memservice.plugins import Plugins, load_plugins
 from memservice.settings import Settings, load_settings
 
@@ -31,3 +35,17 @@ class State:
         if self.config_file is not None:
             given["MEMSERVICE_CONFIG"] = str(self.config_file.resolve())
         return given
+
+
+class Duration(click.ParamType[timedelta]):
+    """90d, 1h30m, '2 weeks'."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        if isinstance(value, timedelta):
+            return value
+        try:
+            return parse_duration(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import socket
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import NoReturn
 
 import click
 
 from memservice.cli.options import State
 from memservice.domain.errors import ConfigurationError
+from memservice.reasoning import choice
 from memservice.runtime import Runtime
 from memservice.services import upkeep
 from memservice.serving.banner import banner, warnings
 from memservice.serving.logs import set_up_logging
+from memservice.serving.metrics import shared_values
 from memservice.serving.supervisor import Plan, Supervisor, listen
 from memservice.settings import Settings
+from memservice.settings.service import Server
 from memservice.spi.capabilities import Capability
 
 
@@ -46,6 +52,11 @@ def serve(state: State, host: str | None, port: int | None, workers: int | None,
         )
     _look_up(state)
     listener = listen(server.host, server.port)
+    with shared_values(state.settings) as values:
+        _run(state, server, listener, with_worker, values)
+
+
+def _run(state: State, server: Server, listener: socket.socket, with_worker: bool, values: Mapping[str, str]) -> NoReturn:
     url = f"http://{server.host}:{listener.getsockname()[1]}"
     plan = Plan(
         workers=server.workers,
@@ -54,6 +65,7 @@ def serve(state: State, host: str | None, port: int | None, workers: int | None,
         with_worker=with_worker,
         # A process answers so many chats at once as its threads allow.
         environment=state.environment() | {"THREADS": str(server.threads)},
+        server_environment=values,
     )
     supervisor = Supervisor(listener, plan)
     supervisor.start()
@@ -62,7 +74,9 @@ def serve(state: State, host: str | None, port: int | None, workers: int | None,
         try:
             runtime.storage.migrate()
             upkeep.settle(runtime)
-            # The reasoner is opened here too, so that one that cannot start is told at once rather than by a worker that keeps dying.
+            # Reasoners are opened here too, so that one that cannot start is told at once rather than by a worker that keeps dying.
+            for name in set(runtime.reasoners.values()):
+                runtime.reasoner(name)
             lines = banner(runtime, with_worker)
         finally:
             runtime.close()
@@ -84,5 +98,9 @@ def _look_up(state: State) -> None:
     state.plugins.embedder(settings.app.embedder)
     if settings.vector_store.type:
         state.plugins.vector_index(settings.vector_store.type)
-    if settings.app.reasoner != "auto":
-        state.plugins.reasoner(settings.app.reasoner)
+    models = choice.models_of(settings)
+    for task, name in choice.choose(settings).items():
+        if name == choice.LLM:
+            state.plugins.language_model(models[task].transport)
+        else:
+            state.plugins.reasoner(name)

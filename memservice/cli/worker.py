@@ -1,10 +1,14 @@
-"""`memservice worker`: background work in a process of its own."""
+"""`memservice worker`: background work in processes of its own."""
 
 from __future__ import annotations
 
+import math
 import os
 import signal
+import sys
 import threading
+from collections.abc import Sequence
+from types import FrameType
 
 import click
 
@@ -12,29 +16,114 @@ from memservice.cli.options import State
 from memservice.domain.errors import ConfigurationError
 from memservice.runtime import Runtime
 from memservice.serving.logs import set_up_logging
+from memservice.serving.metrics import observe_worker, shared_values_here
 from memservice.serving.schema import wait_for_schema
 from memservice.spi.capabilities import Capability
 
 
 @click.command()
+@click.option("--queues", "wanted", help="Only these queues, the most urgent first, separated by commas (with REDIS_URL; default: all).")
+@click.option(
+    "--num-workers",
+    "number",
+    type=click.IntRange(1, 256),
+    help="Units worked on at once: processes with REDIS_URL, else threads (default: DERIVER_WORKERS, or WORKER_REMOTE_UNITS for a "
+    "reasoner that waits on a network).",
+)
+@click.option("--burst", is_flag=True, help="Do what is there now, and end.")
 @click.option("--embedded", is_flag=True, hidden=True, help="Started by `memservice serve`: no jitter, and ends with its parent.")
 @click.pass_obj
-def worker(state: State, embedded: bool) -> None:
-    """Work on what the servers leave to be done: conclusions, summaries, and the rest. Any number may run on one store."""
-    from memservice.pipeline.worker import Worker
+def worker(state: State, wanted: str | None, number: int | None, burst: bool, embedded: bool) -> None:
+    """Work on what the servers leave to be done: conclusions, summaries, and the rest. Any number may run on one store.
+
+    With REDIS_URL set these are RQ workers, told by Redis what to do; without, a worker that asks the store.
+    """
+    from memservice.pipeline.tending import units_at_once
 
     set_up_logging(state.settings)
+    provider = state.plugins.storage(state.settings.db.connection_uri)
+    if Capability.SHARED not in provider.capabilities:
+        raise ConfigurationError(f"The storage {provider.name!r} lives inside one process, so no worker can share it.")
+    at_once = number or units_at_once(state.settings, state.plugins)
+    with shared_values_here(state.settings):
+        if state.settings.app.redis_url:
+            sys.exit(_run_rq(state, _queues(wanted), at_once, burst=burst, embedded=embedded))
+        if wanted is not None:
+            raise click.UsageError("--queues are RQ's: set REDIS_URL, or leave the option out to do all work that there is.")
+        _poll(state, at_once, burst=burst, embedded=embedded)
+
+
+def _queues(wanted: str | None) -> Sequence[str]:
+    from memservice.pipeline.job_queues import QUEUES
+
+    if wanted is None:
+        return QUEUES
+    names = list(dict.fromkeys(name.strip() for name in wanted.split(",") if name.strip()))
+    unknown = [name for name in names if name not in QUEUES]
+    if unknown or not names:
+        shown = f"there is no queue {unknown[0]!r}" if unknown else "name at least one"
+        raise click.BadParameter(f"{shown}; the queues are {', '.join(QUEUES)}", param_hint="--queues")
+    return names
+
+
+def _run_rq(state: State, names: Sequence[str], number: int, *, burst: bool, embedded: bool) -> int:
+    from memservice.domain import tokens
+    from memservice.pipeline import presence, rq_worker, wakeups
+    from memservice.pipeline.job_queues import JobQueues
+    from memservice.serving.pool import Pool
+
+    settings = state.settings
+    JobQueues.of(settings)  # a URL that is none is told now
+    rq_worker.quiet()
+    tokens.count("")  # tables that never change, shared by the processes
+
+    def work(stop: threading.Event) -> None:
+        runtime = Runtime(settings, state.plugins)
+        observe_worker(runtime)
+        wakeups.attach(runtime)
+        try:
+            if not wait_for_schema(runtime, stop):
+                return
+            process = rq_worker.RqProcess(runtime, names, stop)
+            if burst:
+                process.run_until_idle()
+            else:
+                with presence.announced(runtime):
+                    process.run()
+        finally:
+            runtime.close()
+
+    if not embedded:
+        click.echo(f"{number} RQ worker(s) on {', '.join(names)}", err=True)
+    return Pool(number, work, once=burst, with_parent=embedded).run()
+
+
+def _poll(state: State, at_once: int, *, burst: bool, embedded: bool) -> None:
+    from memservice.pipeline import presence
+    from memservice.pipeline.worker import Worker
+
     stop = threading.Event()
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            os._exit(128 + number)  # what is in hand was not stored, and is done again by whoever takes its unit over
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, heard)
     if embedded:
         _stop_with_parent(stop)
     runtime = Runtime(state.settings, state.plugins)
-    if Capability.SHARED not in runtime.storage.capabilities:
-        raise ConfigurationError(f"The storage {runtime.storage.name!r} lives inside one process, so no worker can share it.")
+    observe_worker(runtime)
     try:
         if wait_for_schema(runtime, stop):
-            Worker(runtime, jitter=not embedded).run(stop)
+            polling = Worker(runtime, jitter=not embedded, at_once=at_once)
+            if burst:
+                polling.tending.look()
+                polling.run_until_idle(math.inf, stop)
+            else:
+                with presence.announced(runtime):
+                    polling.run(stop)
     finally:
         runtime.close()
 

@@ -90,9 +90,7 @@ def resolve(defaults: Defaults, *layers: Mapping[str, Any] | None) -> Resolved:
                 return part[key]
         return default
 
-    reasoning = leaf("reasoning", "enabled", None)
-    if reasoning is None:
-        reasoning = _legacy_reasoning(given)
+    reasoning = _reasoning(given)
     return Resolved(
         reasoning=defaults.reasoning if reasoning is None else bool(reasoning),
         card_use=bool(leaf("peer_card", "use", defaults.card)),
@@ -110,12 +108,15 @@ def _interval(given: Any, default: int) -> int:
     return given if isinstance(given, int) and not isinstance(given, bool) and given > 0 else default
 
 
-def _legacy_reasoning(layers: list[Mapping[str, Any]]) -> bool | None:
-    """Older generations' switches, which still count where the present one is unset: off if any of them says off."""
+def _reasoning(layers: list[Mapping[str, Any]]) -> bool | None:
+    """The strongest layer that has the present switch decides. Older generations' switches count in the layers above it, or everywhere
+    if none has it: off if any of them says off."""
     said: bool | None = None
     for layer in layers:
-        section = layer.get("deriver")
-        enabled = section.get("enabled") if isinstance(section, Mapping) else None
+        present = _enabled(layer, "reasoning")
+        if present is not None:
+            return bool(present)
+        enabled = _enabled(layer, "deriver")
         if enabled is None:
             enabled = layer.get("deriver_enabled")
         if layer.get("skip_deriver") is True or layer.get("deriver_disabled") is True or enabled is False:
@@ -123,6 +124,11 @@ def _legacy_reasoning(layers: list[Mapping[str, Any]]) -> bool | None:
         if enabled is True:
             said = True
     return said
+
+
+def _enabled(layer: Mapping[str, Any], section: str) -> Any:
+    part = layer.get(section)
+    return part.get("enabled") if isinstance(part, Mapping) else None
 
 
 def _instructions(layers: list[Mapping[str, Any]]) -> dict[str, str]:

@@ -50,6 +50,11 @@ class Unavailable(MemserviceError):
         self.retry_after = retry_after
 
 
+class IndexUnavailable(MemserviceError):
+    """The vector index outside the store could not be reached, or could not do what it was asked. The store is not concerned: a search
+    does without it, a task tries again until the index is back."""
+
+
 class ConfigurationError(MemserviceError):
     """A setting or a plugin makes it impossible to start. The message says what to type next."""
 

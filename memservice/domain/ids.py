@@ -15,6 +15,12 @@ def new_uid() -> str:
     return _ALPHABET[first % 63] + "".join(_ALPHABET[byte & 63] for byte in rest)
 
 
+def derived_uid(*parts: str) -> str:
+    """The uid that belongs to these names: always the same one, of the same letters as the others."""
+    first, *rest = hashlib.sha256("\0".join(parts).encode()).digest()[:21]
+    return _ALPHABET[first % 63] + "".join(_ALPHABET[byte & 63] for byte in rest)
+
+
 def fingerprint(text: str) -> str:
     """Equal for texts that differ only in surrounding and repeated white space and in case. 32 hexadecimal digits."""
     folded = " ".join(unicodedata.normalize("NFC", text).casefold().split())

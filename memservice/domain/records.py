@@ -38,6 +38,9 @@ PENDING, DONE, FAILED = "pending", "done", "failed"
 """States of a task. `failed` rests until somebody retries or purges it."""
 
 
+BUILDING, RETIRED = "building", "retired"
+"""States of a vector space, beside active: not asked yet, and no longer."""
+
 PAUSED = "paused"
 """State of a webhook endpoint that failed too often; else it is active."""
 
@@ -302,6 +305,8 @@ class Task:
     last_error: str | None = None
     outcome: JsonObject = field(default_factory=dict)
     """Counts of what it produced; a task that produced nothing says so here."""
+    request_id: str | None = None
+    """Of the request that made it necessary, so that logs of both can be read together."""
     not_before: datetime
     created_at: datetime
     finished_at: datetime | None = None
@@ -404,7 +409,10 @@ class Usage:
 
     key: int = 0
     workspace_key: int | None = None
+    day: str
+    """UTC day of `created_at`, `2024-05-17`: what sums and budgets go by."""
     task: str
+    """What it was made for (`ModelCall.purpose`)."""
     provider: str
     model: str
     input_tokens: int = 0

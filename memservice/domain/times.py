@@ -77,3 +77,8 @@ def _utc(time: datetime, given: object) -> datetime:
 
 def _invalid(value: object) -> ValueError:
     return ValueError(f"Invalid datetime value: {shown(value)}")
+
+
+def day_of(time: datetime) -> str:
+    """The UTC day of a time: `2024-05-17`."""
+    return time.astimezone(UTC).date().isoformat()

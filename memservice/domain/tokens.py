@@ -20,6 +20,9 @@ _loaded: tuple[str, Callable[[str], int]] | None = None
 _PIECE = 40_000
 """Characters that `bpe-openai` is given at once: it refuses 200,000 tokens, and a character is at most four."""
 
+_LONGEST_TOKEN = 128
+"""Characters of the vocabulary's longest token."""
+
 _SAFE_CUT = re.compile(r"[^\W_](?=[ \n,.:;!?\u3001\u3002\uff0c])")
 """A letter or digit before a blank or a stop always ends one of the vocabulary's words, so a cut between them changes no count."""
 
@@ -77,6 +80,21 @@ def count(text: str) -> int:
     Raises `ConfigurationError` when no implementation is installed, `UnicodeEncodeError` for a lone surrogate.
     """
     return (_loaded or _load())[1](text)
+
+
+def cut(text: str, most: int) -> str:
+    """The longest beginning of the text that has at most so many tokens, to a character or two; all of it, if it has no more."""
+    # A token is at least one byte.
+    if len(text) * 4 <= most or len(text.encode()) <= most or count(text) <= most:
+        return text
+    low, high = 0, min(len(text), most * _LONGEST_TOKEN)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count(text[:middle]) <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low]
 
 
 def counter_id() -> str:

@@ -27,6 +27,8 @@ SCOPE_NAME_MAX = 506
 
 _CONTAINERS = (dict, list)
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Characters that move the cursor or worse, but for tabs and ends of lines."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _OUT_OF_RANGE = "Number out of range: {}. Numbers must be finite doubles or 64-bit integers"
@@ -42,6 +44,11 @@ def shown(value: object, limit: int = 100) -> str:
         return "{…}" if isinstance(value, dict) else "[…]"
     text = str(value)
     return _SURROGATE.sub("\ufffd", text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+def printable(text: str) -> str:
+    """`text` as a terminal or a log may show it: on as many lines as before, and with nothing in it that a terminal would obey."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 class _OutOfRange(ValueError):

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from memservice.domain.card_rules import MAX_LINES, folded, is_good
 from memservice.domain.records import Card
 from memservice.domain.values import strip_nul
-from memservice.services.cards import MAX_LINES, folded
-
-KINDS = ("IDENTITY", "ATTRIBUTE", "RELATIONSHIP", "INSTRUCTION")
-"""What a line that the service writes begins with, followed by a colon and a space."""
-LONGEST_LINE = 200
 
 
 def visible(card: Card | None, rebuild: bool) -> list[str]:
@@ -34,7 +30,7 @@ def rewritten(card: Card | None, proposed: Sequence[str] | None, rebuild: bool) 
         mark = folded(text)
         if mark in given:
             chosen.setdefault(mark, given[mark])
-        elif _is_good(text):
+        elif is_good(text):
             chosen.setdefault(mark, text)
         else:
             dropped += 1
@@ -59,8 +55,3 @@ def _within(chosen: Mapping[str, str], given: Mapping[str, str]) -> list[str]:
             lines.append(line)
             room -= mark not in given
     return lines
-
-
-def _is_good(line: str) -> bool:
-    kind, mark, rest = line.partition(": ")
-    return bool(mark and rest.strip()) and kind in KINDS and len(line) <= LONGEST_LINE

@@ -6,7 +6,9 @@ was said is such an echo.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from memservice.domain import ranking
 from memservice.domain.echo import Sayings, shingles_overlap
@@ -27,6 +29,8 @@ MAX_TERMS = 4
 """Terms that candidates are looked up by. An echo has nearly all of a sentence's terms, so a few that tell much are enough."""
 READ_PER_LOOKUP = 25
 """Conclusions that are read in about the time of one look-up."""
+_SENTENCES = re.compile(r"(?<=[.!?])(?=\s)|(?<=[。！？\n])")
+"""Between two sentences, or two lines."""
 
 
 class EchoGuard:
@@ -71,6 +75,12 @@ class EchoGuard:
             self._view.conclusions.page(self._session.workspace_key, where(observed_key=self._others), limit=None) if self._others else []
         )
         self._read = Sayings(conclusion.content for conclusion in held), held
+
+    def without(self, message: Message) -> Message:
+        """The message without its sentences that only repeat what was known about others before."""
+        parts = _SENTENCES.split(message.content)
+        own = [part for part in parts if not part.strip() or not self.repeats(Statement(part, (message.key,)), [message])]
+        return message if len(own) == len(parts) else replace(message, content="".join(own).strip())
 
     def repeats(self, statement: Statement, messages: Sequence[Message]) -> bool:
         """Does the statement only repeat what was known about others before it was said?"""

@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from memservice.domain.errors import ConfigurationError
-from memservice.domain.records import LIVE, Conclusion, Message, Space, Task
-from memservice.pipeline.handler import Outcome, Prepared, nothing
+from memservice.domain.filters import where
+from memservice.domain.records import LIVE, RETIRED, Conclusion, Document, Message, Space, Task
+from memservice.pipeline.handler import Outcome, Prepared, backoff, nothing
 from memservice.runtime import Runtime
 from memservice.services import indexing
-from memservice.services.indexing import CONCLUSION
+from memservice.services.indexing import CONCLUSION, DOCUMENT, MESSAGE
 from memservice.spi.embedding import Embedder
+from memservice.spi.llm import ModelFailure
 from memservice.spi.storage import View
 from memservice.spi.vectors import VectorRow
+from memservice.telemetry.context import Reason, embedding_for
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
+Row = Message | Conclusion | Document
+
+log = logging.getLogger("memservice.pipeline")
+
+MAX_TRIES = 20
+"""While an embedder is away, which is nobody's fault here: some three hours, with the ordinary pauses."""
+LONGEST_ASKED_PAUSE = 3600.0
+
 MAX_ROWS = 100
 """Texts that are embedded at once."""
+
+
+_NONE: Mapping[int, int] = MappingProxyType({})
+
+
+class SpaceReplaced(Exception):
+    """The workspace was moved to another embedder (`reembed`) while vectors of the old one were made. The next try makes the right ones."""
+
+
+def stored(view: View, space: Space) -> Space | None:
+    """What the store says of a space now; None if it is gone."""
+    return view.rows.get(Space, where(key=space.key))
+
+
+def _require_asked(space: Space | None) -> None:
+    if space is None or space.state == RETIRED:
+        raise SpaceReplaced("the workspace was moved to another embedder meanwhile")
 
 
 class Embed:
@@ -33,33 +63,45 @@ class Embed:
                 return number
         return len(pending)
 
+    def retry_after(self, rt: Runtime, attempts: int, error: Exception) -> float | None:
+        is_away = isinstance(error, ModelFailure) and error.retryable
+        if attempts >= max(rt.settings.worker.max_attempts, MAX_TRIES if is_away else 0):
+            return None
+        asked = error.retry_after if isinstance(error, ModelFailure) else None
+        return max(backoff(rt, attempts), min(asked or 0.0, LONGEST_ASKED_PAUSE))
+
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
         kind, workspace = tasks[0].payload["kind"], tasks[0].workspace_key or 0
         keys = sorted({int(key) for task in tasks for key in task.payload.get("keys", [])})
         with rt.storage.read() as view:
-            rows = _rows(view, kind, keys)
+            rows = rows_of(view, kind, keys)
+            place = view.workspaces.by_key(workspace)
         if not rows:
             return nothing(skipped="the rows are gone")
-        space = rt.storage.write(lambda view: _space(rt, view, workspace, kind))
-        embedder = rt.embedder_of(space.embedder)
-        if embedder is None:
-            raise ConfigurationError(
-                f"the vectors of this workspace were made by the embedder {space.embedder!r}, which this process cannot open; "
-                f"configured is {rt.embedder.id!r}"
-            )
-        made = _vectors_of(rows, _made(rt, space, embedder, rows, _like(tasks)))
+        purpose = "message_create" if kind == MESSAGE else "create_observations"
+        with embedding_for(Reason(purpose, workspace, place.slug if place else None)):
+            space, embedder = _space(rt, workspace, kind)
+            if tasks[0].attempts and not rt.vectors_transactional:
+                rt.vectors.count(None, space)  # an index that is still away costs no further call of the embedder
+            vectors = made(rt, space, embedder, rows, _like(tasks))
+        new = vector_rows(rows, vectors)
         if not rt.vectors_transactional:
-            rt.vectors.upsert(None, space, made)
+            rt.vectors.upsert(None, space, new)
             with rt.storage.read() as view:
-                left = {row.key for row in _rows(view, kind, keys)}
-            rt.vectors.delete(None, space, [row.key for row in made if row.key not in left])
+                left = {row.key for row in rows_of(view, kind, keys)}
+                now = stored(view, space)
+            rt.vectors.delete(None, space, [row.key for row in new if row.key not in left])
+            if now is None:
+                rt.vectors.drop(None, space)  # it was dropped before, and came back by this
+            _require_asked(now)
 
         def store(view: View) -> Outcome:
             if rt.vectors_transactional:
+                _require_asked(stored(view, space))
                 # Rows may have been erased since they were read.
-                left = {row.key for row in _rows(view, kind, keys)}
-                rt.vectors.upsert(view, space, [row for row in made if row.key in left])
-            return {"embedded": len(made)}
+                left = {row.key for row in rows_of(view, kind, keys)}
+                rt.vectors.upsert(view, space, [row for row in new if row.key in left])
+            return {"embedded": len(new)}
 
         return Prepared(store)
 
@@ -70,7 +112,7 @@ def _like(tasks: Sequence[Task]) -> dict[int, int]:
     return {int(key): int(other) for pair in pairs for key, other in pair}
 
 
-def _made(rt: Runtime, space: Space, embedder: Embedder, rows: Sequence[Message | Conclusion], like: Mapping[int, int]) -> Sequence[Vector]:
+def made(rt: Runtime, space: Space, embedder: Embedder, rows: Sequence[Row], like: Mapping[int, int] = _NONE) -> Sequence[Vector]:
     """The rows' vectors, in order: copied where there is one of the same text, else asked of the embedder."""
     known: dict[int, Vector] = {}
     if like:
@@ -78,21 +120,46 @@ def _made(rt: Runtime, space: Space, embedder: Embedder, rows: Sequence[Message 
             known = rt.vectors.fetch(rt.beside(view), space, list(like.values()))
     new = [row for row in rows if like.get(row.key) not in known]
     asked = dict(zip((row.key for row in new), embedder.embed([row.content for row in new]), strict=True)) if new else {}
+    if found := {len(vector) for vector in asked.values()} - {space.dimension}:
+        raise ConfigurationError(
+            f"the embedder {embedder.id!r} makes vectors of dimension {found.pop()}, but those of this workspace have {space.dimension}: "
+            "another model answers to its name"
+        )
     return [asked[row.key] if row.key in asked else known[like[row.key]] for row in rows]
 
 
-def _vectors_of(rows: Sequence[Message | Conclusion], vectors: Sequence[Vector]) -> list[VectorRow]:
+def vector_rows(rows: Sequence[Row], vectors: Sequence[Vector]) -> list[VectorRow]:
     """`rows` are of one kind."""
     conclusions = [row for row in rows if isinstance(row, Conclusion)]
+    documents = [row for row in rows if isinstance(row, Document)]
     messages = [row for row in rows if isinstance(row, Message)]
-    return indexing.conclusion_vectors(conclusions, vectors) if conclusions else indexing.message_vectors(messages, vectors)
+    if conclusions:
+        return indexing.conclusion_vectors(conclusions, vectors)
+    return indexing.document_vectors(documents, vectors) if documents else indexing.message_vectors(messages, vectors)
 
 
-def _rows(view: View, kind: str, keys: Sequence[int]) -> Sequence[Message | Conclusion]:
+def rows_of(view: View, kind: str, keys: Sequence[int]) -> Sequence[Row]:
+    """Those of these rows that have vectors."""
     if kind == CONCLUSION:
         return [row for row in view.conclusions.by_keys(keys).values() if row.state == LIVE]
+    if kind == DOCUMENT:
+        return view.rows.page(Document, where(key=tuple(keys)))
     return list(view.messages.by_keys(keys).values())
 
 
-def _space(rt: Runtime, view: View, workspace: int, kind: indexing.Kind) -> Space:
-    return view.spaces.active(workspace, kind) or indexing.new_space(rt, view, workspace, kind)
+def _space(rt: Runtime, workspace: int, kind: indexing.Kind) -> tuple[Space, Embedder]:
+    """The space that rows of this kind are given vectors in, and whose those are. The first task of a workspace makes it."""
+    with rt.storage.read() as view:
+        space = view.spaces.active(workspace, kind)
+    if space is None:
+        # A remote embedder may have to be asked for its dimension, which no transaction waits for.
+        dimension = rt.embedder.dimension
+        space = rt.storage.write(lambda view: view.spaces.active(workspace, kind) or indexing.new_space(rt, view, workspace, kind))
+        log.info("vectors of kind %s of workspace %d are by %s, of dimension %d", kind, workspace, rt.embedder.id, dimension)
+    embedder = rt.embedder_of(space.embedder)
+    if embedder is None:
+        raise ConfigurationError(
+            f"the vectors of this workspace were made by the embedder {space.embedder!r}, which this process cannot open; "
+            f"configured is {rt.embedder.id!r}"
+        )
+    return space, embedder

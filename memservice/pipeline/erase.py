@@ -7,7 +7,7 @@ stored after the deletion is found as well. The row itself goes last, while it i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from memservice.services import dreams, indexing
 from memservice.spi.rows import Order
 from memservice.spi.schema import BY_RECORD
 from memservice.spi.storage import View
+from memservice.telemetry.events import DeletionCompleted, Event
 
 ROWS_AT_ONCE = 1_000
 
@@ -82,8 +83,37 @@ class Erase:
 
     def prepare(self, rt: Runtime, tasks: Sequence[r.Task]) -> Prepared:
         task = tasks[0]
+        with rt.storage.read() as view:
+            doomed = _doomed(view, task)
+            place = None if doomed is None else view.workspaces.by_key(_workspace_of(doomed))
         told = None if rt.vectors_transactional else _tell(rt, task)
-        return Prepared(lambda view: _step(rt, view, task, told))
+
+        def events(outcome: Outcome) -> Iterable[Event]:
+            if doomed is not None and place is not None:
+                yield _completed(doomed, place, outcome)
+
+        return Prepared(lambda view: _step(rt, view, task, told), events)
+
+    def gave_up(self, rt: Runtime, task: r.Task, error: Exception) -> Iterable[Event]:
+        with rt.storage.read() as view:
+            doomed = _doomed(view, task)
+            place = None if doomed is None else view.workspaces.by_key(_workspace_of(doomed))
+        if doomed is not None and place is not None:
+            yield _completed(doomed, place, task.outcome, type(error).__name__)
+
+
+def _completed(doomed: Doomed, place: r.Workspace, counts: Mapping[str, int], error: str | None = None) -> DeletionCompleted:
+    return DeletionCompleted(
+        workspace_name=place.slug,
+        deletion_type="workspace" if isinstance(doomed, r.Workspace) else "session",
+        resource_id=doomed.slug,
+        success=error is None,
+        peers_deleted=counts.get("peers", 0),
+        sessions_deleted=counts.get("sessions", 0),
+        messages_deleted=counts.get("messages", 0),
+        conclusions_deleted=counts.get("conclusions", 0),
+        error_message=error,
+    )
 
 
 def _tell(rt: Runtime, task: r.Task) -> Told:

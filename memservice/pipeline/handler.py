@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from memservice.domain.records import Task
 from memservice.runtime import Runtime
 from memservice.spi.storage import View
+from memservice.telemetry.events import Event
 
 Outcome = dict[str, Any]
 """Counts of what came of a batch, kept with its tasks; producing nothing is an outcome too."""
@@ -28,6 +30,8 @@ class Prepared:
     effects outside the view."""
 
     store: Callable[[View], Outcome | Unfinished]
+    events: Callable[[Outcome], Iterable[Event]] | None = None
+    """What operators are told of it. Called once, after the commit, with the outcome that was kept; not for a batch that was skipped."""
 
 
 def nothing(**why: Any) -> Prepared:
@@ -62,9 +66,27 @@ class TellsOfRest(Handler, Protocol):
 
 
 @runtime_checkable
+class TellsOfGivingUp(Handler, Protocol):
+    """A handler of tasks whose final failure operators are told of by an event."""
+
+    def gave_up(self, rt: Runtime, task: Task, error: Exception) -> Iterable[Event]:
+        """The task has failed for the last time, and rests. Called after the commit."""
+        ...
+
+
+@runtime_checkable
 class Patient(Protocol):
     """A handler with a rule of its own for trying again."""
 
-    def retry_after(self, rt: Runtime, attempts: int) -> float | None:
-        """Seconds until the next try after so many failed ones; None to let the task rest."""
+    def retry_after(self, rt: Runtime, attempts: int, error: Exception) -> float | None:
+        """Seconds until the next try after so many failed ones, the last of them by this error; None to let the task rest."""
         ...
+
+
+LONGEST_BACKOFF_SECONDS = 600.0
+
+
+def backoff(rt: Runtime, attempts: int) -> float:
+    """The ordinary pause, in seconds, after so many failed tries."""
+    pause: float = min(rt.settings.worker.retry_backoff_seconds * 2 ** min(attempts - 1, 30), LONGEST_BACKOFF_SECONDS)
+    return pause * random.uniform(0.8, 1.2)

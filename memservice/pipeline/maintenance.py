@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,8 +13,10 @@ from memservice.domain.filters.ast import Compare
 from memservice.domain.records import DELETED, DONE, FAILED, Conclusion, Delivery, IdempotencyKey, Usage
 from memservice.pipeline import owner
 from memservice.runtime import Runtime
+from memservice.services import gathering
 from memservice.spi.nouns.base import CREATED
 from memservice.spi.storage import View
+from memservice.telemetry.events import CleanupStaleItemsCompleted
 
 log = logging.getLogger("memservice.maintenance")
 
@@ -25,14 +28,27 @@ ROWS_AT_ONCE = 1_000
 def sweep(rt: Runtime) -> Counter[str]:
     """Erase what is over, in short transactions. One process at a time does it; the others return at once with nothing."""
     erased: Counter[str] = Counter()
+    began = time.perf_counter()
     mine = owner.this_process()
     try:
         lease = rt.storage.write(lambda view: view.tasks.claim(UNIT, mine, rt.clock(), INTERVAL_SECONDS))
         if lease is not None:
             _erase(rt, erased)
+            released = gathering.release(rt)
+            if released:
+                log.info("%d messages that waited for company wait no longer", released)
             rt.storage.write(lambda view: view.tasks.release(lease))
     finally:
         owner.ended(mine)
+    tasks = erased["done tasks"] + erased["failed tasks"]
+    if tasks:
+        rt.emit(
+            CleanupStaleItemsCompleted(
+                documents_cleaned=erased["deleted conclusions"],
+                queue_items_cleaned=tasks,
+                total_duration_ms=round((time.perf_counter() - began) * 1000, 3),
+            )
+        )
     if erased.total():
         log.info("erased %s", ", ".join(f"{number} {name}" for name, number in erased.items() if number))
     return erased

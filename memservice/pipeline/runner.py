@@ -7,22 +7,27 @@ interrupted anywhere is done again from its beginning and nothing is stored twic
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
 from itertools import takewhile
 
-from memservice.domain.errors import Unavailable
+from memservice.domain.errors import IndexUnavailable, Unavailable
+from memservice.domain.failures import places
 from memservice.domain.records import DELETING, Lease, Task
-from memservice.pipeline import derive, dream, embed, erase, forget, index, owner, scope_backfill, scope_removal, summarise, webhook
-from memservice.pipeline.handler import Failed, Handler, Outcome, Patient, Prepared, TellsOfRest, Unfinished
+from memservice.pipeline import derive, dream, embed, erase, forget, index, mend, owner, scope_backfill, scope_removal, summarise, webhook
+from memservice.pipeline.handler import Failed, Handler, Outcome, Patient, Prepared, TellsOfGivingUp, TellsOfRest, Unfinished, backoff
+from memservice.reasoning import choice
 from memservice.runtime import Runtime
-from memservice.services import outbox, webhooks
+from memservice.services import budget, outbox, webhooks
+from memservice.spi.capabilities import Capability
 from memservice.spi.storage import View
+from memservice.telemetry.context import set_request_id, working_for
+from memservice.telemetry.events import Event
 
 log = logging.getLogger("memservice.pipeline")
 
@@ -34,22 +39,29 @@ HANDLERS: Mapping[str, Handler] = {
     outbox.EMBED: embed.Embed(),
     outbox.INDEX: index.Index(),
     outbox.FORGET: forget.Forget(),
+    outbox.MEND: mend.Mend(),
     outbox.SCOPE_BACKFILL: scope_backfill.ScopeBackfill(),
     outbox.WEBHOOK: webhook.Webhook(),
     outbox.SCOPE_REMOVAL: scope_removal.ScopeRemoval(),
     outbox.ERASE: erase.Erase(),
 }
 
+GATHERED = (outbox.REPRESENTATION,)
+"""Kinds of tasks that wait for company before their unit is worked on (`services.gathering`)."""
 TOLD_WHEN_EMPTY = (outbox.REPRESENTATION, outbox.SUMMARY)
 """Kinds of work whose end webhooks are told of."""
+
+REASONED = {outbox.REPRESENTATION: choice.DERIVE, outbox.SUMMARY: choice.SUMMARIZE, outbox.DREAM: choice.CONSOLIDATE}
+"""Kinds of work that ask a reasoner, and for which of its tasks."""
 
 PENDING_READ = 500
 """Pending tasks of a unit that are looked at together."""
 SMALLER = 4
 """How much smaller the next batch is after one that failed, and how much larger after one that did not."""
-LONGEST_BACKOFF_SECONDS = 600.0
 TURN_SECONDS = 0.5
 """A task of many steps lets other units have their turn after so long."""
+AWAY_SECONDS = 60.0
+"""Longest pause of a task whose vector index is away. It never rests: what is not in the index, or still is, would be wrong for good."""
 MAX_ERROR = 2_000
 """Characters of an error that are kept with a task."""
 
@@ -80,6 +92,11 @@ def run(rt: Runtime, unit: str, stop: threading.Event | None = None) -> RunRepor
     With `stop` set, the batch in hand is finished and the unit released. Raises `Unavailable` if the store cannot be reached; the
     lease is then freed by the next clean-up, or runs out by itself.
     """
+    with working_for(None):
+        return _run(rt, unit, stop or threading.Event())
+
+
+def _run(rt: Runtime, unit: str, stop: threading.Event) -> RunReport:
     report = RunReport(unit)
     began = time.monotonic()
     seconds = rt.settings.deriver.stale_session_timeout_minutes * 60
@@ -89,7 +106,7 @@ def run(rt: Runtime, unit: str, stop: threading.Event | None = None) -> RunRepor
         if lease is None:
             return report
         report.claimed = True
-        _work(rt, lease, seconds, report, stop or threading.Event())
+        _work(rt, lease, seconds, report, stop)
     finally:
         owner.ended(mine)
         report.seconds = time.monotonic() - began
@@ -98,7 +115,7 @@ def run(rt: Runtime, unit: str, stop: threading.Event | None = None) -> RunRepor
 
 
 def _work(rt: Runtime, lease: Lease, seconds: float, report: RunReport, stop: threading.Event) -> None:
-    heartbeat = _Heartbeat(rt, lease, seconds)
+    heartbeat = Heartbeat(rt, lease, seconds)
     try:
         _drain(rt, lease, report, stop)
     except LeaseLost:
@@ -113,9 +130,11 @@ def _shown(outcome: Counter[str]) -> str:
 
 def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: threading.Event) -> None:
     most = PENDING_READ
+    begun = False
     turn_ends = time.monotonic() + TURN_SECONDS
     while True:
-        pending = [] if stop.is_set() else _due(rt, lease.unit)
+        pending = [] if stop.is_set() else _due(rt, lease.unit, begun)
+        begun = begun or bool(pending)
         if not pending:
             released = rt.storage.write(lambda view: _release(rt, view, lease, report, stop.is_set()))
             if released is None:
@@ -123,6 +142,10 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: threading.Event) 
             webhooks.tell(rt, released.event)
             return
         tasks = pending[:1]
+        until = _paused_until(rt, tasks[0])
+        if until is not None:
+            _put_off(rt, lease, tasks[0], until)
+            return
         try:
             handler = HANDLERS.get(tasks[0].kind)
             if handler is None:
@@ -130,6 +153,7 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: threading.Event) 
             fresh = _fresh(pending)[:most]
             # A task that failed before is tried alone, so that it cannot hold up the others in its batch.
             tasks = fresh[: max(1, handler.batch(rt, fresh))] if fresh else tasks
+            set_request_id(tasks[0].request_id)
             prepared = handler.prepare(rt, tasks)
             outcome = rt.storage.write(lambda view, p=prepared, t=tasks: _commit(rt, view, lease, p, t))  # type: ignore[misc]
         except (LeaseLost, Unavailable):
@@ -149,10 +173,45 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: threading.Event) 
                 rt.storage.write(lambda view: view.tasks.release(lease))
                 return
             continue
+        if prepared.events is not None and "skipped" not in outcome:
+            _tell(rt, partial(prepared.events, outcome))
+        rt.worked(tasks[0].kind, tasks[0].workspace_key, len(tasks))
         most = min(PENDING_READ, most * SMALLER)
         report.done += len(tasks)
         report.last = tasks[-1]
         report.outcome.update({name: number for name, number in outcome.items() if isinstance(number, int)})
+
+
+def _paused_until(rt: Runtime, task: Task) -> datetime | None:
+    """When work that costs something is to be looked at again, if its workspace has spent what it may; else None."""
+    reasoning = REASONED.get(task.kind)
+    if reasoning is None or task.workspace_key is None or not rt.reasoner_can(reasoning, Capability.COSTLY):
+        return None
+    return budget.paused_until(rt, task.workspace_key)
+
+
+def _put_off(rt: Runtime, lease: Lease, task: Task, until: datetime) -> None:
+    """The unit waits. Nothing of it is lost, nor counted as tried."""
+
+    def put_off(view: View) -> None:
+        if not view.tasks.holds(lease):
+            raise LeaseLost(lease.unit)
+        view.tasks.save(replace(task, not_before=until, outcome={"paused": "the workspace has spent its tokens of today"}))
+        view.tasks.release(lease)
+
+    rt.storage.write(put_off)
+    log.info("%s waits until %s: the workspace has spent its tokens of today", lease.unit, until.isoformat())
+
+
+def _tell(rt: Runtime, events: Callable[[], Iterable[Event]]) -> None:
+    """Operators hear of what was stored, if anybody listens. Describing it must not fail the task."""
+    if not rt.hears_events:
+        return
+    try:
+        for event in events():
+            rt.emit(event)
+    except Exception as error:
+        log.error("what was done could not be told: %s\n%s", type(error).__name__, places(error))
 
 
 def _fresh(pending: Sequence[Task]) -> list[Task]:
@@ -160,11 +219,14 @@ def _fresh(pending: Sequence[Task]) -> list[Task]:
     return list(takewhile(lambda task: task.attempts == 0 and task.kind == pending[0].kind, pending))
 
 
-def _due(rt: Runtime, unit: str) -> list[Task]:
-    """The unit's pending tasks, if the first of them is due."""
+def _due(rt: Runtime, unit: str, begun: bool) -> list[Task]:
+    """The unit's pending tasks, if the first of them is due. Once the unit is being worked on, none of them waits for company."""
     with rt.storage.read() as view:
         pending = view.tasks.pending(unit, PENDING_READ)
-    return pending if pending and pending[0].not_before <= rt.clock() else []
+    waits = bool(pending) and pending[0].not_before > rt.clock()
+    if waits and begun and pending[0].kind in GATHERED and not pending[0].attempts:
+        waits = False
+    return [] if waits else pending
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +273,7 @@ def _is_gone(view: View, task: Task) -> bool:
 def _record_failure(rt: Runtime, lease: Lease, task: Task, error: Exception) -> None:
     attempts = task.attempts + 1
     text = f"{type(error).__name__}: {error}"[:MAX_ERROR]
-    pause = _pause(rt, task.kind, attempts)
+    pause = _pause(rt, task.kind, attempts, error)
     retry_at = None if pause is None else rt.clock() + timedelta(seconds=pause)
 
     def record(view: View) -> None:
@@ -225,24 +287,26 @@ def _record_failure(rt: Runtime, lease: Lease, task: Task, error: Exception) -> 
             handler.rested(rt, view, task)
 
     rt.storage.write(record)
+    handler: object = HANDLERS.get(task.kind)
+    if retry_at is None and isinstance(handler, TellsOfGivingUp):
+        _tell(rt, partial(handler.gave_up, rt, task, error))
     # The error's own text may quote a message, so the log names its class only; the text is kept with the task.
     log.error(
         "task %s of %s failed (%s), attempt %d%s", task.uid, task.unit, type(error).__name__, attempts, "" if retry_at else ": it rests"
     )
 
 
-def _pause(rt: Runtime, kind: str, attempts: int) -> float | None:
+def _pause(rt: Runtime, kind: str, attempts: int, error: Exception) -> float | None:
     """Seconds until the next try of a task; None to let it rest."""
+    if isinstance(error, IndexUnavailable):
+        return min(backoff(rt, attempts), AWAY_SECONDS)
     handler: object = HANDLERS.get(kind)
     if isinstance(handler, Patient):
-        return handler.retry_after(rt, attempts)
-    if attempts >= rt.settings.worker.max_attempts:
-        return None
-    pause: float = min(rt.settings.worker.retry_backoff_seconds * 2 ** (attempts - 1), LONGEST_BACKOFF_SECONDS)
-    return pause * random.uniform(0.8, 1.2)
+        return handler.retry_after(rt, attempts, error)
+    return None if attempts >= rt.settings.worker.max_attempts else backoff(rt, attempts)
 
 
-class _Heartbeat:
+class Heartbeat:
     """Prolongs a lease from the process that does the work, as long as that work lasts."""
 
     def __init__(self, rt: Runtime, lease: Lease, seconds: float) -> None:

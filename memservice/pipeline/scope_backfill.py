@@ -121,7 +121,8 @@ def _index(rt: Runtime, view: View, workspace: int, stored: Sequence[Conclusion]
     """Index the copies. Vectors that can be read in this transaction are copied in it, the others by a task."""
     known: dict[int, Vector] = {}
     space = view.spaces.active(workspace, CONCLUSION)
-    if rt.vectors_transactional and space is not None:
+    # Vectors of another embedder are not passed on: the space may be replaced before this transaction writes.
+    if rt.vectors_transactional and space is not None and space.embedder == rt.embedder.id:
         known = rt.vectors.fetch(view, space, sources)
     with_vector = [(row, known[source]) for row, source in zip(stored, sources, strict=True) if source in known]
     without = {row.key: source for row, source in zip(stored, sources, strict=True) if source not in known}

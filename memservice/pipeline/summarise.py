@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memservice.domain import tokens
 from memservice.domain.records import DELETING, SHORT, Message, Session, Summary, Task
 from memservice.pipeline.derive import utterance
 from memservice.pipeline.handler import Outcome, Prepared, nothing
+from memservice.reasoning import choice
 from memservice.runtime import Runtime
-from memservice.spi.reasoner import SummarizeRequest
+from memservice.services.v1 import metamessages
+from memservice.spi.reasoner import Origin, Summarized, SummarizeRequest
 from memservice.spi.storage import View
+from memservice.telemetry.events import Event, SummaryCreated
 
 MAX_MESSAGES = 500
 """Messages that one summary reads at most, the newest; a backlog longer than that is summarised by its end."""
@@ -40,9 +43,12 @@ class Summarise:
             if session is None or session.state == DELETING:
                 return nothing(skipped="the session is gone")
             wanted = _wanted(view, session, tasks)
-        reasoner = rt.reasoner
+            workspace = view.workspaces.by_key(session.workspace_key)
+        origin = Origin(session.workspace_key, workspace.slug if workspace else None)
+        reasoner = rt.reasoner_for(choice.SUMMARIZE)
         limits = {SHORT: rt.settings.summary.max_tokens_short}
         summaries: list[tuple[_Wanted, Summary]] = []
+        answers: dict[str, Summarized] = {}
         for item in wanted:
             written = reasoner.summarize(
                 SummarizeRequest(
@@ -51,22 +57,30 @@ class Summarise:
                     previous=item.previous.content if item.previous else None,
                     max_tokens=limits.get(item.kind, rt.settings.summary.max_tokens_long),
                     instructions=item.instructions,
+                    origin=origin,
                 )
             )
+            answers[item.kind] = written
             if written.content.strip():
                 summaries.append((item, _summary(rt, session, item, written.content.strip(), written.spent.model)))
 
         def store(view: View) -> Outcome:
-            stored = 0
+            stored: list[str] = []
             for item, summary in summaries:
                 # Another run may have covered more in the meantime; a message may have been deleted.
                 newest = view.summaries.of_session(session.key).get(item.kind)
                 if newest == item.previous:
                     view.summaries.save(summary)
-                    stored += 1
-            return {"wanted": len(wanted), "stored": stored}
+                    metamessages.note_summary(rt, view, session, summary, len(item.messages))
+                    stored.append(item.kind)
+            return {"wanted": len(wanted), "stored": len(stored)} | ({"kinds": stored} if stored else {})
 
-        return Prepared(store)
+        def events(outcome: Outcome) -> Iterable[Event]:
+            for item, _ in summaries:
+                if item.kind in outcome.get("kinds", ()):
+                    yield _created(origin, session, item, answers[item.kind])
+
+        return Prepared(store, events)
 
 
 def _wanted(view: View, session: Session, tasks: Sequence[Task]) -> list[_Wanted]:
@@ -100,6 +114,24 @@ def _needed(
     return _Wanted(kind, upto, messages, previous, instructions)
 
 
+def _created(origin: Origin, session: Session, item: _Wanted, written: Summarized) -> SummaryCreated:
+    return SummaryCreated(
+        parent_category="summary",
+        agent_type="summarizer",
+        workspace_name=origin.workspace or "",
+        session_name=session.slug,
+        message_id=item.upto.uid,
+        message_count=len(item.messages),
+        message_seq_in_session=item.upto.seq,
+        summary_type="short" if item.kind == SHORT else "long",
+        input_tokens=written.spent.input_tokens,
+        output_tokens=written.spent.output_tokens,
+        previous_summary_tokens=item.previous.tokens if item.previous else 0,
+        message_tokens=sum(message.tokens for message in item.messages),
+        prompt_scaffold_tokens=written.scaffold_tokens,
+    )
+
+
 def _summary(rt: Runtime, session: Session, item: _Wanted, content: str, model: str | None) -> Summary:
     return Summary(
         workspace_key=session.workspace_key,
@@ -109,7 +141,7 @@ def _summary(rt: Runtime, session: Session, item: _Wanted, content: str, model: 
         message_key=item.upto.key,
         message_uid=item.upto.uid,
         tokens=tokens.count(content),
-        reasoner=rt.reasoner.name,
+        reasoner=rt.reasoner_for(choice.SUMMARIZE).name,
         model=model,
         created_at=rt.clock(),
     )

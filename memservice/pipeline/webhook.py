@@ -10,6 +10,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from memservice.domain.failures import places
 from memservice.domain.filters import where
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, DELETING, FAILED, PAUSED, PENDING, Delivery, Task, WebhookEndpoint
@@ -60,7 +61,7 @@ class Webhook:
 
         return Prepared(store)
 
-    def retry_after(self, rt: Runtime, attempts: int) -> float | None:
+    def retry_after(self, rt: Runtime, attempts: int, error: Exception) -> float | None:
         settings = rt.settings.webhook
         if attempts >= settings.max_attempts:
             return None
@@ -72,7 +73,7 @@ def _deliver(rt: Runtime, url: str, body: bytes, headers: Mapping[str, str]) -> 
     try:
         return rt.webhook_transport(url).deliver(url, body, headers)
     except Exception as error:  # a transport may fail in any way, or be gone; that is an attempt like any other
-        log.error("the transport of an endpoint failed: %s", type(error).__name__, exc_info=error)
+        log.error("the transport of an endpoint failed: %s\n%s", type(error).__name__, places(error))
         return Answer(error=f"{type(error).__name__}: {error}"[:MAX_ERROR])
 
 

@@ -8,14 +8,13 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from traceback import format_tb
 
 from memservice.domain.errors import Unavailable
-from memservice.pipeline import maintenance
+from memservice.domain.failures import places
 from memservice.pipeline.runner import RunReport, run
+from memservice.pipeline.tending import Tending, units_at_once
 from memservice.runtime import Runtime
 from memservice.services import outbox
-from memservice.spi.capabilities import Capability
 
 log = logging.getLogger("memservice.worker")
 
@@ -31,14 +30,13 @@ STORE_PAUSE_SECONDS = 1.0
 class Worker:
     """Works on ready units, the longest-waiting first, several at once where the reasoner waits on a network."""
 
-    def __init__(self, rt: Runtime, *, jitter: bool = False) -> None:
-        """`jitter`: start at a random moment and look less and less often while idle, as many workers on one store should."""
+    def __init__(self, rt: Runtime, *, jitter: bool = False, at_once: int | None = None) -> None:
+        """`jitter`: start at a random moment and look less and less often while idle, as many workers on one store should. `at_once`:
+        units that are worked on at once, if not as many as settings and reasoners say."""
         self._rt = rt
         self._jitter = jitter
-        settings = rt.settings.deriver
-        remote = Capability.REMOTE in rt.reasoner.capabilities
-        self._at_once = max(settings.workers, rt.settings.worker.remote_units if remote else 1)
-        self._swept = self._freed = float("-inf")
+        self._at_once = at_once or units_at_once(rt.settings, rt.plugins)
+        self.tending = Tending(rt)
         self._delivering: dict[str, Future[RunReport]] = {}
         """Units of webhooks that are in hand, or wait for a thread."""
 
@@ -53,20 +51,18 @@ class Worker:
         with _Pools(self._at_once) as pools:
             while not stop.is_set():
                 try:
-                    self._tend()
+                    self.tending.look()
                     worked = any(report.done or report.failed or report.steps for report in self._round(pools, stop))
                     reachable = True
                 except Unavailable as error:
                     if reachable:
                         log.error("the store cannot be reached, waiting for it: %s", error)
                     reachable = False
-                    self._freed = float("-inf")  # leases that could not be given back are freed as soon as the store is there again
+                    self.tending.hurry()  # leases that could not be given back are freed as soon as the store is there again
                     stop.wait(STORE_PAUSE_SECONDS)
                     continue
                 except Exception as error:  # one thing that cannot be done must not keep all others waiting
-                    # Its class and places only: its text may quote a message.
-                    places = "".join(format_tb(error.__traceback__)).rstrip()
-                    log.error("a round of work failed (%s), going on\n%s", type(error).__name__, places)
+                    log.error("a round of work failed (%s), going on\n%s", type(error).__name__, places(error))
                     stop.wait(STORE_PAUSE_SECONDS)
                     continue
                 idle = 0 if worked else idle + 1
@@ -74,16 +70,18 @@ class Worker:
                     self._wait(stop, self._pause(idle))
         log.info("stopped")
 
-    def run_until_idle(self, seconds: float = 60.0) -> list[RunReport]:
-        """Work in this thread until nothing is ready; for tests and for storages of a single process. Stops after `seconds`."""
-        stop = threading.Event()
+    def run_until_idle(self, seconds: float = 60.0, stop: threading.Event | None = None) -> list[RunReport]:
+        """Work in this thread until nothing is ready, or told to stop. Raises `TimeoutError` after `seconds`."""
+        stop = stop or threading.Event()
         reports: list[RunReport] = []
         deadline = time.monotonic() + seconds
         with _Pools(self._at_once) as pools:
             while time.monotonic() < deadline:
                 done = self._round(pools, stop)
+                if stop.is_set():
+                    return reports + done
                 if not done and self._delivering:
-                    wait(self._delivering.values(), max(0.0, deadline - time.monotonic()), FIRST_COMPLETED)
+                    wait(self._delivering.values(), max(0.0, min(SLICE_SECONDS, deadline - time.monotonic())), FIRST_COMPLETED)
                 elif not done:
                     return reports
                 reports += done
@@ -111,18 +109,6 @@ class Worker:
         for unit in ended:
             del self._delivering[unit]
         return [future.result() for future in ended.values()]
-
-    def _tend(self) -> None:
-        now = time.monotonic()
-        every = self._rt.settings.deriver.stale_work_unit_cleanup_interval_seconds
-        if now - self._freed >= every:
-            self._freed = now
-            freed = maintenance.free_abandoned(self._rt)
-            if freed:
-                log.warning("took over %d lease(s) of processes that have ended", freed)
-        if now - self._swept >= maintenance.INTERVAL_SECONDS:
-            self._swept = now
-            maintenance.sweep(self._rt)
 
     def _pause(self, idle: int) -> float:
         """Seconds until the next look, if nothing wakes the worker before."""

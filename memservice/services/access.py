@@ -7,12 +7,12 @@ and one that names both is the session's. Whatever is refused raises `Unauthoris
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from memservice.domain.errors import Unauthorised
 from memservice.domain.filters import where
 from memservice.domain.jwt_claims import Claims
-from memservice.domain.records import ACTIVE, PEER, Peer, Session, Workspace
+from memservice.domain.records import ACTIVE, PEER, NamedCollection, Peer, Session, Workspace
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
 
@@ -23,16 +23,20 @@ ADMIN_ONLY = "Resource requires admin privileges"
 
 def names_by_uid(claims: Claims) -> bool:
     """Is this a key of the first generation, which names things by uid?"""
-    return claims.workspace is None and bool(claims.app_uid or claims.user_uid or claims.owned_session_uid)
+    return claims.workspace is None and bool(claims.app_uid or claims.user_uid or claims.owned_session_uid or claims.collection_uid)
 
 
-def translated(view: View, claims: Claims) -> Claims:
+def translated(view: View, claims: Claims, collections: bool = False) -> Claims:
     """A first-generation key's claims as those of the present one: the narrowest thing that it names, and the workspace that this is in.
 
-    Uids are unique everywhere, so none of them needs its parent beside it. One that stands for nothing (any more) opens nothing.
+    Uids are unique everywhere, so none of them needs its parent beside it. One that stands for nothing (any more) opens nothing; a
+    collection is something only where there are `collections`.
     """
     peer = session = None
-    if claims.owned_session_uid:
+    if claims.collection_uid:
+        found = view.rows.get(NamedCollection, where(uid=claims.collection_uid)) if collections else None
+        key = None if found is None else found.workspace_key
+    elif claims.owned_session_uid:
         session = view.rows.get(Session, where(uid=claims.owned_session_uid))
         key = None if session is None else session.workspace_key
     elif claims.user_uid:
@@ -54,7 +58,31 @@ def translated(view: View, claims: Claims) -> Claims:
 
 def principal_of(claims: Claims) -> Principal:
     """Who shows these claims. Those of the first generation are `translated` before."""
-    return Principal(admin=claims.admin, workspace=claims.workspace, peer=claims.peer, session=claims.session)
+    return Principal(
+        admin=claims.admin, workspace=claims.workspace, peer=claims.peer, session=claims.session, collection=claims.collection_uid
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a path names, as keys name it: slugs, and a collection's uid. None where it names nothing that there is."""
+
+    workspace: str | None = None
+    peer: str | None = None
+    session: str | None = None
+    collection: str | None = None
+
+
+def names_of(
+    view: View, app: str | None = None, user: str | None = None, session: str | None = None, collection: str | None = None
+) -> Names:
+    """The names of what a path of generation 1 names by uid; nothing that lies in another workspace than the path says."""
+    place = None if app is None else view.rows.get(Workspace, where(uid=app, state=ACTIVE))
+    if place is None:
+        return Names()
+    peer = None if user is None else view.rows.get(Peer, where(uid=user, workspace_key=place.key, kind=PEER))
+    room = None if session is None else view.rows.get(Session, where(uid=session, workspace_key=place.key))
+    return Names(place.slug, None if peer is None else peer.slug, None if room is None else room.slug, collection)
 
 
 def require_admin(who: Principal) -> None:
@@ -62,8 +90,16 @@ def require_admin(who: Principal) -> None:
         raise Unauthorised(ADMIN_ONLY)
 
 
-def require(who: Principal, workspace: str, *, peer: str | None = None, session: str | None = None, member: bool = False) -> None:
-    """Something of the workspace: the whole of it, or a peer or session in it, whose own key is let in then.
+def require(
+    who: Principal,
+    workspace: str,
+    *,
+    peer: str | None = None,
+    session: str | None = None,
+    member: bool = False,
+    collection: str | None = None,
+) -> None:
+    """Something of the workspace: the whole of it, or a peer, session or collection in it, whose own key is let in then.
 
     With `member`, so is the key of a peer that `as_member` found in the session.
     """
@@ -71,7 +107,9 @@ def require(who: Principal, workspace: str, *, peer: str | None = None, session:
         return
     if who.workspace is None or who.workspace != workspace:
         raise Unauthorised(NOT_PERMISSIONED)
-    if who.session is not None:
+    if who.collection is not None:
+        allowed = who.collection == collection
+    elif who.session is not None:
         allowed = who.session == session
     elif who.peer is not None:
         allowed = who.peer == peer or (member and session is not None and who.member_of == session)

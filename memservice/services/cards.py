@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memservice.domain.card_rules import MAX_LINES, folded
 from memservice.domain.errors import NotFound
 from memservice.domain.records import Card, Peer
 from memservice.domain.values import strip_nul
@@ -11,8 +12,6 @@ from memservice.runtime import Runtime
 from memservice.services import access, naming, peers, workspaces
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
-
-MAX_LINES = 40
 
 
 def tidy(lines: Sequence[str]) -> list[str]:
@@ -23,11 +22,6 @@ def tidy(lines: Sequence[str]) -> list[str]:
         if mark := folded(text):
             kept.setdefault(mark, text)
     return list(kept.values())[:MAX_LINES]
-
-
-def folded(line: str) -> str:
-    """Equal for lines that differ only in case and white space."""
-    return " ".join(line.casefold().split())
 
 
 def of(view: View, workspace: str, peer: str, target: str | None) -> list[str] | None:

@@ -1,32 +1,47 @@
 """Chat: questions about a peer, or about a whole workspace, answered by the configured reasoner from what recall finds.
 
-Everything is read first, in one view that is closed before the reasoner is asked; so whatever is wrong with the question shows before
-the first word of the answer.
+What belongs to the question is looked up first, in one view that is closed before the reasoner is asked; so whatever is wrong with
+the question shows before the first word of the answer. A reasoner that asks a model may look up more, within the same bounds.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.errors import InvalidInput, NotFound, Problem
 from memservice.domain.filters import TRUE, Node, all_of, recall_allowlist, where
-from memservice.domain.filters.ast import Not
-from memservice.domain.records import DELETING, EXPLICIT, SCOPE, Message, Peer, Session, Workspace
+from memservice.domain.ids import new_uid
+from memservice.domain.records import ARCHIVED, DELETING, EXPLICIT, Message, Peer, Session, Workspace
 from memservice.domain.values import strip_nul
+from memservice.reasoning import choice
 from memservice.runtime import Runtime
-from memservice.services import access, evidence, naming, recall, representation, response_format, scopes, sessions
-from memservice.services.evidence import Bounds, Collated
+from memservice.services import (
+    access,
+    budget,
+    chat_events,
+    evidence,
+    naming,
+    places,
+    recall,
+    representation,
+    response_format,
+    scopes,
+    sessions,
+)
+from memservice.services.embedding import Remote
+from memservice.services.evidence import Bounds, Collated, Gathered, ToolCall
 from memservice.services.principal import Principal
-from memservice.spi.reasoner import AnswerRequest, Utterance
+from memservice.services.toolbox import Tools
+from memservice.spi.capabilities import Capability
+from memservice.spi.reasoner import Answered, AnswerRequest, Origin, Reasoner, Utterance
 from memservice.spi.storage import View
 from memservice.spi.where import Where
 
-if TYPE_CHECKING:
-    from memservice.spi.vectors import Vector
-
+SPENT = "the workspace has spent its tokens of today: answered without a model"
 SCOPE_ALONE = "scope cannot be combined with session_id or filters"
 
 
@@ -43,15 +58,46 @@ class ChatOptions:
     scope: str | Sequence[str] | None = None
     level: str = "low"
     response_format: Mapping[str, Any] | None = None
+    stream: bool = False
+    archived: bool = False
+    """The session may be one that generation 1 archived, where it goes on."""
 
 
 class Answer:
-    """An answer that is about to be given. Everything that it rests on has been read."""
+    """An answer that is about to be given. What is looked up for it has been read; a reasoner may look up more."""
 
-    def __init__(self, rt: Runtime, request: AnswerRequest, collated: Collated) -> None:
-        self._rt = rt
+    def __init__(
+        self,
+        rt: Runtime,
+        reasoner: Reasoner,
+        request: AnswerRequest,
+        session: str | None,
+        gathered: Gathered,
+        tools: Tools,
+        notice: str | None = None,
+    ) -> None:
         self.request = request
-        self.evidence = collated
+        self.notice = notice
+        """What whoever asked should know about how it was answered."""
+        self._rt = rt
+        self._reasoner = reasoner
+        self._session = session
+        self._gathered = gathered
+        self._tools = tools
+        self._answered = Answered()
+
+    @property
+    def evidence(self) -> Collated:
+        """All that was read, each thing once, in the order in which it was; whole once the answer is."""
+        first = self._gathered.collated()
+        conclusions = {row.key: row for row in (*first.conclusions, *self._tools.conclusions_read.values())}
+        messages = {row.key: row for row in (*first.messages, *self._tools.messages_read.values())}
+        return Collated(
+            [replace(row, source_ids=row.source_ids or []) for row in conclusions.values()],
+            list(messages.values()),
+            [ToolCall(use.name, dict(use.input)) for step in self._answered.steps for use in step.uses if use.error is None],
+            self._answered.run_id,
+        )
 
     def pieces(self) -> Iterator[str]:
         """The answer as it comes, without empty pieces; nothing at all where nothing is to be said.
@@ -59,13 +105,27 @@ class Answer:
         Raises what the reasoner raises, and UnfitAnswer at the end of an answer that is not of the form that was asked for.
         """
         said: list[str] = []
-        for piece in self._rt.reasoner.answer(self.request):
-            if piece:
-                said.append(piece)
-                yield piece
-        whole = "".join(said)
-        if self.request.response_format is not None and whole.strip():
-            response_format.check_answer(self.request.response_format, whole)
+        began = time.monotonic()
+        pieces = self._reasoner.answer(self.request)
+        try:
+            for piece in pieces:
+                if isinstance(piece, Answered):
+                    self._answered = piece
+                elif piece:
+                    said.append(piece)
+                    yield piece
+            whole = "".join(said)
+            if self.request.response_format is not None and whole.strip():
+                response_format.check_answer(self.request.response_format, whole)
+        finally:
+            # Whoever stops reading ends the work; an iterator that is no generator may have nothing to end.
+            getattr(pieces, "close", lambda: None)()
+            if self._rt.hears_events:
+                for event in chat_events.rounds(self.request, self._answered):
+                    self._rt.emit(event)
+        if self._rt.hears_events:
+            seconds = time.monotonic() - began
+            self._rt.emit(chat_events.completed(self.request, self._gathered, self._answered, self._session, seconds))
 
     def content(self) -> str | None:
         """The whole answer; None where nothing is to be said. Raises as `pieces` does."""
@@ -81,9 +141,9 @@ def ask_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: Ch
             raise InvalidInput.at("body", "scope", message=SCOPE_ALONE)
     query = _checked(options)
     allowed = recall_allowlist(options.filters, options.session)
-    remote = recall.remote_vector(rt, workspace, query)
+    remote = recall.remote_vectors(rt, workspace, query, "dialectic_prefetch")
     with rt.storage.read() as view:
-        place, session, asked = _located(view, workspace, options.session, peer)
+        place, session, asked = _located(view, workspace, options, peer)
         named = [*([options.session] if options.session else []), *(allowed or ())]
         access.require_memberships(view, who, named)
         observed = _target(view, place, asked, options.target)
@@ -99,11 +159,13 @@ def ask_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: Ch
             narrowed=pair.narrowed(),
             condition=pair.condition(),
             no_conclusions=sessions_allowed == (),
-            sessions=(session.key,) if session is not None else _seen(view, observer, sessions_allowed),
+            sessions=(session.key,) if session is not None else evidence.seen(view, observer, sessions_allowed),
+            said=_said(view, place, options),
+            has_chains=sessions_allowed is None,
         )
         config = resolve(rt.defaults, session.configuration if session else None, place.configuration)
         cards = _cards(view, asked, observer, observed) if config.card_use else {}
-        return _answer(rt, view, bounds, query, options, session, config, cards, remote)
+        return _answer(rt, view, place, bounds, query, options, session, config, remote, cards, asked)
 
 
 def ask_workspace(rt: Runtime, who: Principal, workspace: str, options: ChatOptions) -> Answer:
@@ -112,12 +174,12 @@ def ask_workspace(rt: Runtime, who: Principal, workspace: str, options: ChatOpti
     if options.scope is not None and options.session:
         raise InvalidInput.at("body", "scope", message="scope cannot be combined with session_id")
     query = _checked(options)
-    remote = recall.remote_vector(rt, workspace, query)
+    remote = recall.remote_vectors(rt, workspace, query, "dialectic_prefetch")
     with rt.storage.read() as view:
         place, session = _located_workspace(view, workspace, options.session)
-        bounds = _workspace_bounds(view, place, session, options.scope)
+        bounds = replace(_workspace_bounds(view, place, session, options.scope), said=_said(view, place, options))
         config = resolve(rt.defaults, session.configuration if session else None, place.configuration)
-        return _answer(rt, view, bounds, query, options, session, config, {}, remote)
+        return _answer(rt, view, place, bounds, query, options, session, config, remote)
 
 
 def _checked(options: ChatOptions) -> str:
@@ -136,18 +198,18 @@ def _located_workspace(view: View, workspace: str, session: str | None) -> tuple
     return located.workspace, _readable(workspace, session, located.session)
 
 
-def _located(view: View, workspace: str, session: str | None, peer: str) -> tuple[Workspace, Session | None, Peer]:
-    located = view.workspaces.locate(workspace, session=session or None, peer=peer)
+def _located(view: View, workspace: str, options: ChatOptions, peer: str) -> tuple[Workspace, Session | None, Peer]:
+    located = view.workspaces.locate(workspace, session=options.session or None, peer=peer)
     if located.workspace is None:
         raise NotFound(f"Workspace {workspace} not found")
     naming.refuse_scope(peer, located.peer, ("path", "peer_id"))
     if located.peer is None:
         raise _no_peer(workspace, peer)
-    return located.workspace, _readable(workspace, session, located.session), located.peer
+    return located.workspace, _readable(workspace, options.session, located.session, options.archived), located.peer
 
 
-def _readable(workspace: str, name: str | None, found: Session | None) -> Session | None:
-    if name and (found is None or found.state == DELETING):
+def _readable(workspace: str, name: str | None, found: Session | None, archived: bool = False) -> Session | None:
+    if name and (found is None or found.state == DELETING or (found.state == ARCHIVED and not archived)):
         raise sessions.not_found(workspace, name)
     return found
 
@@ -166,11 +228,8 @@ def _target(view: View, place: Workspace, asked: Peer, target: str | None) -> Pe
     return found
 
 
-def _seen(view: View, observer: Peer, allowed: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Sessions that the observer is or was in, as far as they are allowed. A scope sees those that are in it now."""
-    memberships = view.members.of_peer(observer.key, active=observer.kind == SCOPE)
-    keys = {member.session_key for member in memberships}
-    return tuple(sorted(keys if allowed is None else keys & set(allowed)))
+def _said(view: View, place: Workspace, options: ChatOptions) -> Node:
+    return TRUE if options.archived else places.not_archived(view, place.key)
 
 
 def _cards(view: View, asked: Peer, observer: Peer, observed: Peer) -> dict[str, list[str]]:
@@ -190,10 +249,10 @@ def _workspace_bounds(view: View, place: Workspace, session: Session | None, sco
             place.key,
             narrowed=Where(observers=(holder.key,)),
             condition=where(observer_key=holder.key),
-            sessions=_seen(view, holder, None),
+            sessions=evidence.seen(view, holder),
         )
     # Scopes hold copies of what others hold.
-    ordinary = _not_by_scopes(view, place)
+    ordinary = scopes.held_by_others(view, place)
     if scope is None:
         return Bounds(place.key, condition=ordinary, sessions=None if session is None else (session.key,))
     keys = representation.scoped_sessions(view, place, scope)
@@ -203,38 +262,54 @@ def _workspace_bounds(view: View, place: Workspace, session: Session | None, sco
         condition=all_of(ordinary, where(level=EXPLICIT, session_key=keys)),
         no_conclusions=not keys,
         sessions=keys,
+        has_chains=False,
     )
-
-
-def _not_by_scopes(view: View, place: Workspace) -> Node:
-    keys = tuple(peer.key for peer in view.rows.page(Peer, where(workspace_key=place.key, kind=SCOPE)))
-    return Not(where(observer_key=keys)) if keys else TRUE
 
 
 def _answer(
     rt: Runtime,
     view: View,
+    place: Workspace,
     bounds: Bounds,
     query: str,
     options: ChatOptions,
     session: Session | None,
     config: Resolved,
-    cards: dict[str, list[str]],
-    remote: Vector | None,
+    remote: Remote,
+    cards: dict[str, list[str]] | None = None,
+    asked: Peer | None = None,
 ) -> Answer:
+    reasoner, notice = _reasoner(rt, view, place, options.level)
     recent = [] if session is None else evidence.tail(view, session, rt.settings.dialectic.session_history_max_tokens)
-    found = evidence.gather(rt, view, bounds, query, options.level, recent, remote)
+    found = evidence.gather(rt, reasoner, view, bounds, query, options.level, recent, remote)
+    # The cards of a peer's chat are given along; over a whole workspace there are too many, so each is looked up by itself.
+    # Not within a scope: a card is written from all that is known of its peer, whatever session it was said in.
+    tools = Tools(rt, place.slug, bounds, has_cards=asked is None and options.scope is None and config.card_use)
     request = AnswerRequest(
         question=query,
         subject=bounds.subject.slug if bounds.subject is not None else None,
         evidence=found.ranked(),
-        cards=cards,
+        cards=cards or {},
         recent=[_utterance(message) for message in recent],
         level=options.level,
         response_format=None if options.response_format is None else dict(options.response_format),
         instructions=config.instructions.get("dialectic"),
+        asker=None if asked is None else asked.slug,
+        asked_at=rt.clock(),
+        tools=tools,
+        stream=options.stream,
+        model_is_spent=notice is SPENT,
+        origin=Origin(place.key, place.slug, new_uid()),
     )
-    return Answer(rt, request, found.collated())
+    return Answer(rt, reasoner, request, session.slug if session else None, found, tools, notice)
+
+
+def _reasoner(rt: Runtime, view: View, place: Workspace, level: str) -> tuple[Reasoner, str | None]:
+    """Who answers, and why it is another than is configured."""
+    task = choice.answer(level)
+    if not rt.reasoner_can(task, Capability.COSTLY) or budget.may_spend(rt, view, place):
+        return rt.reasoner_for(task), None
+    return rt.reasoner(choice.WITHOUT_MODEL), SPENT
 
 
 def _utterance(message: Message) -> Utterance:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memservice.domain.errors import NotFound
@@ -10,9 +10,12 @@ from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, Member, Message, Session
 from memservice.domain.text import analyse
 from memservice.runtime import Runtime
-from memservice.services import access, indexing
+from memservice.services import access, indexing, places
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
+
+Copied = Callable[[View, Session, Mapping[int, int]], None]
+"""Told of a copy in its transaction: the new session, and for the key of each message that was copied that of its copy."""
 
 INDEXED_AT_ONCE = 2_000
 """The newest messages of a clone are indexed in the write that stores it, others soon after: indexing takes most of the time."""
@@ -35,7 +38,7 @@ def clone(rt: Runtime, who: Principal, workspace: str, slug: str, upto: str | No
     """
     access.require(who, workspace, session=slug)
     with rt.storage.read() as view:
-        session = view.workspaces.locate(workspace, session=slug).session
+        session = places.locate(view, workspace, session=slug).session
         if session is None or session.state != ACTIVE:
             raise NotFound("Original session not found")
         original = original_of(view, session, upto)
@@ -53,8 +56,8 @@ def original_of(view: View, session: Session, upto: str | None = None) -> Origin
     return Original(session, view.members.of_session(session.key, active=False), view.messages.run(session.key, 1, last))
 
 
-def copy(rt: Runtime, original: Original) -> Session:
-    """Store the copy, in one transaction."""
+def copy(rt: Runtime, original: Original, also: Copied | None = None) -> Session:
+    """Store the copy, in one transaction, and what `also` copies."""
     # Everything that takes long is done before the transaction.
     terms = [analyse(message.content) for message in original.messages[-INDEXED_AT_ONCE:]]
     through = original.messages[-1].tokens_through if original.messages else 0
@@ -73,6 +76,7 @@ def copy(rt: Runtime, original: Original) -> Session:
     def store(view: View) -> Session:
         stored = view.sessions.save(session)
         view.members.put([_member_of(stored, member) for member in original.members])
+        like: dict[int, int] = {}
         if original.messages:
             copies = [
                 replace(message, key=0, uid=new_uid(), session_key=stored.key, session=stored.slug, created_at=now)
@@ -83,7 +87,9 @@ def copy(rt: Runtime, original: Original) -> Session:
             like = {new.key: old.key for new, old in zip(messages, original.messages, strict=True)}
             newest, older = messages[-INDEXED_AT_ONCE:], messages[:-INDEXED_AT_ONCE]
             tasks = indexing.index_messages(rt, view, stored.workspace_key, newest, terms, authors, like)
-            view.tasks.add([*indexing.index_messages_later(rt, stored.workspace_key, older, like), *tasks])
+            view.tasks.add([*indexing.index_messages_later(rt, view, stored.workspace_key, older, like), *tasks])
+        if also is not None:
+            also(view, stored, {old: new for new, old in like.items()})
         return stored
 
     return rt.storage.write(store)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from memservice.domain.errors import InvalidInput, NotFound, Problem, Refused
-from memservice.domain.filters import parse_filters, resources
+from memservice.domain.filters import all_of, parse_filters, resources
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import ACTIVE, DELETED, EXPLICIT, LIVE, Collection, Conclusion, Peer, Session, Workspace
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import access, indexing, listeners, naming, recall, workspaces
+from memservice.services import access, indexing, listeners, naming, recall, scopes, told, workspaces
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
@@ -24,6 +25,8 @@ class ConclusionDraft:
     observer: str
     observed: str
     session: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Of a document of generation 1."""
 
 
 def create(rt: Runtime, who: Principal, workspace: str, drafts: Sequence[ConclusionDraft]) -> list[Conclusion]:
@@ -60,6 +63,7 @@ def create(rt: Runtime, who: Principal, workspace: str, drafts: Sequence[Conclus
                     session=session.slug if session else None,
                     content=text,
                     fingerprint=fingerprint(text),
+                    metadata=dict(draft.metadata),
                     said_at=now,
                     created_at=now,
                 )
@@ -144,8 +148,8 @@ def ensure_collection(rt: Runtime, view: View, observer: Peer, observed: Peer) -
     )
 
 
-def page(rt: Runtime, who: Principal, workspace: str, filters: object, paging: Paging) -> Page[Conclusion]:
-    """Live conclusions, newest first; oldest first if reversed."""
+def page(rt: Runtime, who: Principal, workspace: str, filters: object, paging: Paging, *, of_scopes: bool = True) -> Page[Conclusion]:
+    """Live conclusions, newest first; oldest first if reversed. Without those `of_scopes`, those that scopes hold are left out."""
     access.require(who, workspace)
     condition = parse_filters(filters, resources.CONCLUSION, workspace=workspace)
     with rt.storage.read() as view:
@@ -153,11 +157,12 @@ def page(rt: Runtime, who: Principal, workspace: str, filters: object, paging: P
         if place is None:
             return Page([], 0, paging.page, paging.size)
         key = place.key
+        wanted = condition if of_scopes else all_of(condition, scopes.held_by_others(view, place))
         order = paging.order("created_at", newest_first=True)
         return read_page(
             paging,
-            lambda: view.conclusions.page(key, condition, order, paging.size, paging.offset),
-            lambda: view.conclusions.count(key, condition),
+            lambda: view.conclusions.page(key, wanted, order, paging.size, paging.offset),
+            lambda: view.conclusions.count(key, wanted),
         )
 
 
@@ -189,7 +194,7 @@ def query(
     if not all(isinstance(value, str) for value in named.values()):
         raise InvalidInput.at("body", "filters", message="observer and observed must be specified for semantic search")
     condition = parse_filters(filters, resources.CONCLUSION, workspace=workspace)
-    remote = recall.remote_vector(rt, workspace, text)
+    remote = recall.remote_vectors(rt, workspace, text, "search_memory")
     with rt.storage.read() as view:
         place = view.workspaces.by_slug(workspace)
         if place is None:
@@ -218,3 +223,4 @@ def delete(rt: Runtime, who: Principal, workspace: str, uid: str) -> None:
         indexing.forget_conclusions(rt, view, found.workspace_key, [found.key])
 
     rt.storage.write(change)
+    told.conclusion_deleted(rt, workspace, uid)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from memservice.domain import tokens
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.records import LONG, SHORT, Message, Peer, Session, Summary, Workspace
 from memservice.domain.values import name_problem
 from memservice.runtime import Runtime
-from memservice.services import access, cards, naming, recall, representation, scopes
+from memservice.services import access, cards, naming, places, recall, representation, scopes, told
+from memservice.services.embedding import NOT_ASKED, Remote
 from memservice.services.principal import Principal
 from memservice.services.representation import Bounds, RepresentationOptions
 from memservice.services.representation_text import Selection, markdown, plain
 from memservice.spi.storage import View
-
-if TYPE_CHECKING:
-    from memservice.spi.vectors import Vector
 
 SUMMARY_SHARE = 0.4
 """The share of the budget that a summary may take."""
@@ -28,8 +26,13 @@ SUMMARY_SHARE = 0.4
 class PeerContext:
     peer: str
     target: str
-    representation: str
+    known: Selection
     card: list[str] | None
+
+    @property
+    def representation(self) -> str:
+        """What is known, as Markdown."""
+        return markdown(self.known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +57,31 @@ class SessionContext:
     messages: Sequence[Message]
     """One contiguous tail of the session, oldest first."""
     summary: Summary | None
-    representation: str | None
+    known: Selection | None
+    """Of the target; None where none was asked for."""
     card: list[str] | None
+
+    @property
+    def representation(self) -> str | None:
+        """What is known of the target, as Markdown."""
+        return None if self.known is None else markdown(self.known)
 
 
 def of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: RepresentationOptions) -> PeerContext:
     """Representation and card of what the peer knows of the target. NotFound for a peer that does not exist."""
     access.require(who, workspace, peer=peer)
-    remote = recall.remote_vector(rt, workspace, options.search_query) if options.search_query else None
+    began = time.perf_counter()
+    remote = recall.remote_vectors(rt, workspace, options.search_query, "session_context_search") if options.search_query else NOT_ASKED
     with rt.storage.read() as view:
         # First, since it refuses scopes.
         bounds = representation.bounds_of(view, workspace, peer, options)
         card = cards.of(view, workspace, peer, options.target)
-        text = ""
+        known = Selection()
         if bounds is not None:
-            text = markdown(representation.select(rt, view, bounds, options, rt.settings.representation.max_tokens, remote))
-    return PeerContext(peer, options.target or peer, text, card)
+            known = representation.select(rt, view, bounds, options, rt.settings.representation.max_tokens, remote)
+    found = PeerContext(peer, options.target or peer, known, card)
+    told.peer_context(rt, workspace, options, found, began)
+    return found
 
 
 def of_session(rt: Runtime, who: Principal, workspace: str, session: str, options: SessionContextOptions) -> SessionContext:
@@ -77,6 +89,13 @@ def of_session(rt: Runtime, who: Principal, workspace: str, session: str, option
 
     The budget pays for representation and card first; a summary may take 40 % of what is left, messages get all the rest.
     """
+    began = time.perf_counter()
+    found = _of_session(rt, who, workspace, session, options)
+    told.session_context(rt, workspace, options, found, began)
+    return found
+
+
+def _of_session(rt: Runtime, who: Principal, workspace: str, session: str, options: SessionContextOptions) -> SessionContext:
     access.require(who, workspace, session=session, member=True)
     observer = options.peer_perspective or options.peer_target
     if observer:
@@ -89,21 +108,21 @@ def of_session(rt: Runtime, who: Principal, workspace: str, session: str, option
     if budget > limit:
         raise InvalidInput(Problem(("query", "tokens"), f"Input should be less than or equal to {limit}", "less_than_equal"))
     query = options.search_query if options.peer_target else None
-    remote = recall.remote_vector(rt, workspace, query) if query else None
+    remote = recall.remote_vectors(rt, workspace, query, "session_context_search") if query else NOT_ASKED
     with rt.storage.read() as view:
         access.require_memberships(view, who, options.sessions or ())
-        located = view.workspaces.locate(workspace, session=session)
-        text: str | None = None
+        located = places.locate(view, workspace, session=session)
+        known: Selection | None = None
         card: list[str] | None = None
         if options.peer_target:
-            text, card, spent = _about_target(rt, view, workspace, located.workspace, located.session, options, budget, remote)
+            known, card, spent = _about_target(rt, view, workspace, located.workspace, located.session, options, budget, remote)
             budget -= spent
         found = located.session
         if found is None or budget <= 0:
-            return SessionContext(session, [], None, text, card)
+            return SessionContext(session, [], None, known, card)
         summary = _summary(view, found, budget) if options.summary else None
         messages = _tail(view, found, budget - (summary.tokens if summary else 0), summary)
-        return SessionContext(session, messages, summary, text, card)
+        return SessionContext(session, messages, summary, known, card)
 
 
 def _check(session: str, options: SessionContextOptions) -> None:
@@ -145,9 +164,9 @@ def _about_target(
     session: Session | None,
     options: SessionContextOptions,
     budget: int,
-    remote: Vector | None,
-) -> tuple[str, list[str] | None, int]:
-    """Representation, card, and the tokens that both cost."""
+    remote: Remote,
+) -> tuple[Selection, list[str] | None, int]:
+    """What is known, the card, and the tokens that both cost."""
     target = options.peer_target or ""
     found: dict[str, Peer] = {}
     observer: Peer | None = None
@@ -174,7 +193,7 @@ def _about_target(
             raise cards.no_observer(workspace, options.peer_perspective or target)
         card = cards.held(view, observer, target)
     observed = found.get(target)
-    selection = None
+    selection = Selection()
     if observer is not None and observed is not None:
         wanted = RepresentationOptions(
             search_query=options.search_query,
@@ -187,8 +206,8 @@ def _about_target(
         share = min(rt.settings.representation.max_tokens, max(budget // 2, 0))
         bounds = Bounds(observer, observed, allowed)
         selection = representation.select(rt, view, bounds, wanted, share, remote)
-    spent = tokens.count(plain(selection or Selection())) + (tokens.count("\n".join(card)) if card else 0)
-    return (markdown(selection) if selection else ""), card, spent
+    spent = tokens.count(plain(selection)) + (tokens.count("\n".join(card)) if card else 0)
+    return selection, card, spent
 
 
 def _allowed_sessions(view: View, place: Workspace, session: Session | None, options: SessionContextOptions) -> tuple[int, ...] | None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.errors import NotFound, Refused
 from memservice.domain.filters import where
-from memservice.domain.records import DELETING, EXPLICIT, LIVE, PENDING, SUPERSEDED, Collection, Conclusion, Lease, Peer, Session, Task
+from memservice.domain.records import ACTIVE, EXPLICIT, LIVE, PENDING, SUPERSEDED, Collection, Conclusion, Lease, Peer, Session, Task
 from memservice.runtime import Runtime
 from memservice.services import access, indexing, naming, outbox, sessions, workspaces
 from memservice.services.conclusions import ensure_collection
@@ -59,7 +59,7 @@ def schedule(rt: Runtime, who: Principal, workspace: str, request: DreamRequest)
             if name not in found:
                 raise NotFound(f"Peer {name} not found in workspace {workspace}")
         session = view.sessions.by_slug(place.key, request.session) if request.session else None
-        if request.session and (session is None or session.state == DELETING):
+        if request.session and (session is None or session.state != ACTIVE):
             raise sessions.not_found(workspace, request.session)
         return enqueue(rt, view, found[request.observer], found[observed], request.kind, session=session, rebuild=request.rebuild)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from memservice.domain.errors import Conflict
 from memservice.domain.filters import where
-from memservice.domain.records import ACTIVE, DELETING, Session
+from memservice.domain.records import ACTIVE, DELETING, Session, Workspace
 from memservice.runtime import Runtime
 from memservice.services import access, outbox, sessions, workspaces
 from memservice.services.principal import Principal
@@ -30,18 +30,22 @@ def begin_erasure(rt: Runtime, view: View, session: Session) -> None:
     view.tasks.add([outbox.erase_session(rt, session)])
 
 
-def delete_workspace(rt: Runtime, who: Principal, slug: str) -> None:
-    """From now on there is no such workspace, and its id is free. Conflict while a session is active; archived ones do not count."""
+def delete_workspace(rt: Runtime, who: Principal, slug: str, *, with_sessions: bool = False) -> Workspace:
+    """From now on there is no such workspace, and its id is free. Returns what it was.
+
+    Conflict while a session is active, unless they are to go `with_sessions`; archived ones do not count.
+    """
     access.require(who, slug)
 
-    def change(view: View) -> None:
+    def change(view: View) -> Workspace:
         found = view.workspaces.by_slug(slug, lock=True)
         if found is None:
             raise workspaces.not_found(slug)
-        active = view.sessions.count(found.key, where(state=ACTIVE))
+        active = 0 if with_sessions else view.sessions.count(found.key, where(state=ACTIVE))
         if active:
             raise Conflict(f"Workspace {slug} has {active} active session(s): delete them first")
         view.workspaces.save(replace(found, state=DELETING))
         view.tasks.add([outbox.erase_workspace(rt, found)])
+        return found
 
-    rt.storage.write(change)
+    return rt.storage.write(change)

@@ -7,29 +7,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from memservice.domain import ranking
 from memservice.domain.filters import TRUE, Node, all_of, where
-from memservice.domain.records import PEER, Conclusion, Message, Peer, Session
+from memservice.domain.records import EXPLICIT, LEVELS, PEER, SCOPE, Conclusion, Message, Peer, Session
 from memservice.domain.text import analyse
 from memservice.domain.words import MONTHS
 from memservice.runtime import Runtime
-from memservice.services import recall
+from memservice.services import embedding, recall
+from memservice.services.embedding import NOT_ASKED, Remote
+from memservice.services.indexing import CONCLUSION
 from memservice.services.peers import spoken_name
 from memservice.services.recall import Found, Question
 from memservice.spi.capabilities import Capability
 from memservice.spi.nouns.base import NEWEST
-from memservice.spi.reasoner import Evidence
+from memservice.spi.reasoner import Evidence, Reasoner
 from memservice.spi.storage import View
 from memservice.spi.where import EVERYTHING, Where
-
-if TYPE_CHECKING:
-    from memservice.spi.vectors import Vector
 
 PER_KIND = {"minimal": 10}
 """Conclusions, and messages, that are looked up for a question, by reasoning level."""
 PER_KIND_ELSE = 25
+MESSAGES_AHEAD = 10
+"""Messages that are looked up for a reasoner that can look up more by itself."""
+DERIVED = tuple(level for level in LEVELS if level != EXPLICIT)
 
 SAME = 0.5
 """Cosine similarity, by an embedder that knows no paraphrases, from which texts without a common word are about the same."""
@@ -54,6 +55,10 @@ class Bounds:
     no_conclusions: bool = False
     sessions: tuple[int, ...] | None = None
     """Sessions whose messages may be looked at; None: all of the workspace."""
+    said: Node = TRUE
+    """What else holds for the messages that may be looked at."""
+    has_chains: bool = True
+    """Whether it may be followed what rests on what; not where only certain sessions may speak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,7 @@ class Gathered:
 
     def ranked(self) -> list[Evidence]:
         """Both kinds in one order, by rank."""
-        pairs = zip_longest(map(_of_conclusion, self.conclusions), map(_of_message, self.messages))
+        pairs = zip_longest(map(of_conclusion, self.conclusions), map(of_message, self.messages))
         return [item for pair in pairs for item in pair if item is not None]
 
     def collated(self) -> Collated:
@@ -93,34 +98,55 @@ class Gathered:
         return Collated([replace(row, source_ids=row.source_ids or []) for row in self.conclusions], list(messages.values()))
 
 
-def _of_conclusion(row: Conclusion) -> Evidence:
+def of_conclusion(row: Conclusion) -> Evidence:
     return Evidence(
-        "conclusion", row.uid, row.content, row.said_at, about=row.observed, level=row.level, observer=row.observer, session=row.session
+        "conclusion",
+        row.uid,
+        row.content,
+        row.said_at,
+        about=row.observed,
+        level=row.level,
+        observer=row.observer,
+        session=row.session,
+        source_ids=tuple(row.source_ids or ()),
     )
 
 
-def _of_message(row: Message) -> Evidence:
-    return Evidence("message", row.uid, row.content, row.created_at, author=row.author, session=row.session)
+def of_message(row: Message, asked_for: bool = True) -> Evidence:
+    return Evidence("message", row.uid, row.content, row.created_at, author=row.author, session=row.session, asked_for=asked_for)
 
 
 def gather(
-    rt: Runtime, view: View, bounds: Bounds, query: str, level: str, recent: Sequence[Message], remote: Vector | None = None
+    rt: Runtime,
+    reasoner: Reasoner,
+    view: View,
+    bounds: Bounds,
+    query: str,
+    level: str,
+    recent: Sequence[Message],
+    remote: Remote = NOT_ASKED,
 ) -> Gathered:
-    """The best conclusions and messages for a question. A question after nothing in particular gets the newest about its subject."""
+    """The best conclusions and messages for a question. A question after nothing in particular gets the newest about its subject.
+
+    A reasoner that asks a model tells by itself what belongs to the question from what was merely nearest to it. It gets as many
+    conclusions that were stated as such that were drawn, so that neither crowd the others out.
+    """
     number = PER_KIND.get(level, PER_KIND_ELSE)
     question = recall.understand(view, bounds.workspace, query)
     wish = _Wish(question, bounds.subject or question.named or _spelt(view, bounds.workspace, query))
     if wish.is_general:
         return Gathered(_newest_conclusions(view, bounds, wish, number), _newest_messages(rt, view, bounds, wish, number), recent)
-    found: list[Found] = []
-    if not bounds.no_conclusions:
-        # Twice as many, since several observers may hold the same.
-        found = recall.find_conclusions(rt, view, bounds.workspace, query, number * 2, bounds.narrowed, bounds.condition, remote=remote)
-    messages = recall.find_messages(rt, view, bounds.workspace, query, number, sessions=bounds.sessions, remote=remote)
-    if not _is_judged(rt):
+    if Capability.COSTLY in reasoner.capabilities:
+        explicit = _conclusions(rt, view, bounds, query, number, remote, (EXPLICIT,))
+        derived = _conclusions(rt, view, bounds, query, number, remote, DERIVED)
+        messages = recall.find_messages(rt, view, bounds.workspace, query, MESSAGES_AHEAD, bounds.said, bounds.sessions, remote)
+        return Gathered([*explicit, *derived], messages, recent)
+    found = _found(rt, view, bounds, query, number, remote)
+    messages = recall.find_messages(rt, view, bounds.workspace, query, number, bounds.said, bounds.sessions, remote)
+    if not embedding.understands(rt, view.spaces.active(bounds.workspace, CONCLUSION)):
         found = [item for item in found if wish.meets_conclusion(item)]
         messages = wish.relevant_messages(messages)
-    return Gathered(_distinct([item.conclusion for item in found])[:number], messages, recent)
+    return Gathered(distinct([item.conclusion for item in found])[:number], messages, recent)
 
 
 def _spelt(view: View, workspace: int, query: str) -> Peer | None:
@@ -130,12 +156,26 @@ def _spelt(view: View, workspace: int, query: str) -> Peer | None:
     return found[0] if len(found) == 1 else None
 
 
-def _is_judged(rt: Runtime) -> bool:
-    """Will somebody tell what belongs to the question from what was merely nearest to it?"""
-    return Capability.COSTLY in rt.reasoner.capabilities or Capability.SEMANTIC in rt.embedder.capabilities
+def _found(
+    rt: Runtime, view: View, bounds: Bounds, query: str, number: int, remote: Remote, levels: tuple[str, ...] = ()
+) -> list[Found]:
+    """Twice as many conclusions as are wanted, since several observers may hold the same."""
+    if bounds.no_conclusions:
+        return []
+    narrowed, condition = bounds.narrowed, bounds.condition
+    if levels:
+        levels = levels if narrowed.levels is None else tuple(level for level in levels if level in narrowed.levels)
+        narrowed, condition = replace(narrowed, levels=levels), all_of(condition, where(level=levels))
+    return recall.find_conclusions(rt, view, bounds.workspace, query, number * 2, narrowed, condition, remote=remote)
 
 
-def _distinct(rows: Sequence[Conclusion]) -> list[Conclusion]:
+def _conclusions(
+    rt: Runtime, view: View, bounds: Bounds, query: str, number: int, remote: Remote, levels: tuple[str, ...]
+) -> list[Conclusion]:
+    return distinct([item.conclusion for item in _found(rt, view, bounds, query, number, remote, levels)])[:number]
+
+
+def distinct(rows: Sequence[Conclusion]) -> list[Conclusion]:
     kept: dict[tuple[int, str], Conclusion] = {}
     for row in rows:
         kept.setdefault((row.observed_key, row.fingerprint), row)
@@ -146,12 +186,12 @@ def _newest_conclusions(view: View, bounds: Bounds, wish: _Wish, number: int) ->
     if bounds.no_conclusions:
         return []
     about = TRUE if wish.subject is None else where(observed_key=wish.subject.key)
-    return _distinct(view.conclusions.page(bounds.workspace, all_of(bounds.condition, about), NEWEST, limit=number * 2))[:number]
+    return distinct(view.conclusions.page(bounds.workspace, all_of(bounds.condition, about), NEWEST, limit=number * 2))[:number]
 
 
 def _newest_messages(rt: Runtime, view: View, bounds: Bounds, wish: _Wish, number: int) -> list[Message]:
     said = TRUE if wish.subject is None else where(author_key=wish.subject.key)
-    return recall.find_messages(rt, view, bounds.workspace, "", number, said, bounds.sessions)
+    return recall.find_messages(rt, view, bounds.workspace, "", number, all_of(said, bounds.said), bounds.sessions)
 
 
 @cache
@@ -199,6 +239,13 @@ class _Wish:
         day = message.created_at
         terms = analyse(f"{day.day} {MONTHS[day.month - 1]} {day.year} {message.content}")
         return not (self._wanted or self._names).isdisjoint(terms)
+
+
+def seen(view: View, observer: Peer, allowed: Sequence[int] | None = None) -> tuple[int, ...]:
+    """Sessions that the observer is or was in, as far as they are allowed. A scope sees those that are in it now."""
+    memberships = view.members.of_peer(observer.key, active=observer.kind == SCOPE)
+    keys = {member.session_key for member in memberships}
+    return tuple(sorted(keys if allowed is None else keys & set(allowed)))
 
 
 def tail(view: View, session: Session, budget: int) -> list[Message]:

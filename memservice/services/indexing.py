@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from memservice.domain.records import ACTIVE, Conclusion, Message, Peer, Space, Task
+from memservice.domain.records import ACTIVE, Conclusion, Document, Message, Peer, Space, Task
 from memservice.domain.text import analyse
 from memservice.runtime import Runtime
 from memservice.services import outbox
@@ -18,9 +18,10 @@ from memservice.spi.vectors import VectorRow
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
-Kind = Literal["message", "conclusion"]
+Kind = Literal["message", "conclusion", "document"]
 MESSAGE: Kind = "message"
 CONCLUSION: Kind = "conclusion"
+DOCUMENT: Kind = "document"
 
 
 LIKE_AT_ONCE = 100
@@ -43,19 +44,27 @@ def index_messages(
     `like`: for a message's key that of an indexed message with the same content.
     """
     add_message_texts(rt, view, workspace, messages, terms, authors)
-    return _message_vectors_later(rt, workspace, messages, like)
+    return message_vectors_later(rt, view, workspace, messages, like)
 
 
-def index_messages_later(rt: Runtime, workspace: int, messages: Sequence[Message], like: Mapping[int, int] | None = None) -> list[Task]:
+def index_messages_later(
+    rt: Runtime, view: View, workspace: int, messages: Sequence[Message], like: Mapping[int, int] | None = None
+) -> list[Task]:
     """The tasks that do what `index_messages` does, for so many messages that the write would take long."""
     keys = [message.key for message in messages]
     tasks = [outbox.index(rt, workspace, keys[start : start + TEXTS_AT_ONCE]) for start in range(0, len(keys), TEXTS_AT_ONCE)]
-    return tasks + _message_vectors_later(rt, workspace, messages, like)
+    return tasks + message_vectors_later(rt, view, workspace, messages, like)
 
 
-def _message_vectors_later(rt: Runtime, workspace: int, messages: Sequence[Message], like: Mapping[int, int] | None) -> list[Task]:
-    # Hashed vectors of messages measured no gain over text, so messages get vectors only from an embedder that understands.
-    if Capability.SEMANTIC not in rt.embedder.capabilities or not rt.settings.app.embed_messages:
+def message_vectors_later(
+    rt: Runtime, view: View, workspace: int, messages: Sequence[Message], like: Mapping[int, int] | None = None
+) -> list[Task]:
+    """The tasks that give messages their vectors, where messages have any."""
+    # Hashed vectors of messages measured no gain over text, so messages get vectors only from an embedder that understands: the
+    # configured one, or one that the workspace was moved to.
+    if not rt.settings.app.embed_messages:
+        return []
+    if Capability.SEMANTIC not in rt.embedder.capabilities and view.spaces.active(workspace, MESSAGE) is None:
         return []
     return embed_later(rt, MESSAGE, workspace, [message.key for message in messages if message.content.strip()], like)
 
@@ -116,7 +125,7 @@ def index_conclusions(
     if vectors is None or not rt.vectors_transactional:
         return embed_later(rt, CONCLUSION, workspace, [conclusion.key for conclusion in conclusions], like)
     space = writing_space(rt, view, workspace, CONCLUSION)
-    if space is None:
+    if space is None or any(len(vector) != space.dimension for vector in vectors):
         return embed_later(rt, CONCLUSION, workspace, [conclusion.key for conclusion in conclusions], like)
     rt.vectors.upsert(view, space, conclusion_vectors(conclusions, vectors))
     return []
@@ -147,6 +156,32 @@ def message_vectors(messages: Sequence[Message], vectors: Sequence[Vector]) -> l
     ]
 
 
+def index_documents(
+    rt: Runtime, view: View, workspace: int, documents: Sequence[Document], vectors: Sequence[Vector] | None = None
+) -> list[Task]:
+    """As `index_conclusions`, for documents: the collection stands where a conclusion's observer does, its owner where the observed."""
+    rows = [
+        TextRow(
+            document.key, analyse(document.content), observer=document.collection_key, observed=document.owner_key, at=document.created_at
+        )
+        for document in documents
+    ]
+    rt.storage.text.add(view, DOCUMENT, workspace, rows)
+    space = writing_space(rt, view, workspace, DOCUMENT) if vectors is not None and rt.vectors_transactional else None
+    if vectors is None or space is None:
+        return embed_later(rt, DOCUMENT, workspace, [document.key for document in documents])
+    rt.vectors.upsert(view, space, document_vectors(documents, vectors))
+    return []
+
+
+def document_vectors(documents: Sequence[Document], vectors: Sequence[Vector]) -> list[VectorRow]:
+    return [
+        VectorRow(document.key, document.uid, vector, observer=document.collection_key, observed=document.owner_key, at=document.created_at)
+        for document, vector in zip(documents, vectors, strict=True)
+        if vector.any()
+    ]
+
+
 def embed_inline(rt: Runtime, texts: Sequence[str]) -> list[Vector] | None:
     """Vectors of these texts if the embedder is one for the request path, else None. To be called before the transaction."""
     if Capability.INLINE not in rt.embedder.capabilities:
@@ -155,13 +190,14 @@ def embed_inline(rt: Runtime, texts: Sequence[str]) -> list[Vector] | None:
 
 
 def writing_space(rt: Runtime, view: View, workspace: int, kind: Kind) -> Space | None:
-    """The active space if this process can write to it. The first write of a workspace settles which embedder it has."""
+    """The active space if it is the configured embedder's. The first write of a workspace settles which embedder it has."""
     space = view.spaces.active(workspace, kind) or new_space(rt, view, workspace, kind)
-    return space if rt.embedder_of(space.embedder) is not None else None
+    return space if space.embedder == rt.embedder.id else None
 
 
 def new_space(rt: Runtime, view: View, workspace: int, kind: Kind) -> Space:
-    """The first space of a workspace and kind, by the configured embedder."""
+    """The first space of a workspace and kind, by the configured embedder, which must have made a vector: only then is its dimension
+    known without asking it."""
     return view.spaces.save(
         Space(
             workspace_key=workspace,
@@ -176,9 +212,14 @@ def new_space(rt: Runtime, view: View, workspace: int, kind: Kind) -> Space:
 
 def forget_conclusions(rt: Runtime, view: View, workspace: int, keys: Sequence[int]) -> None:
     """Conclusions that are no longer live can no longer be found. An index outside the storage is told by a task."""
-    forget(rt, view, CONCLUSION, workspace, keys)
-    if keys and not rt.vectors_transactional and any(space.kind == CONCLUSION for space in view.spaces.of_workspace(workspace)):
-        view.tasks.add([outbox.forget(rt, CONCLUSION, workspace, keys)])
+    forget_rows(rt, view, CONCLUSION, workspace, keys)
+
+
+def forget_rows(rt: Runtime, view: View, kind: Kind, workspace: int, keys: Sequence[int]) -> None:
+    """As `forget`; an index outside the storage is told by a task."""
+    forget(rt, view, kind, workspace, keys)
+    if keys and not rt.vectors_transactional and any(space.kind == kind for space in view.spaces.of_workspace(workspace)):
+        view.tasks.add([outbox.forget(rt, kind, workspace, keys)])
 
 
 def forget(rt: Runtime, view: View, kind: str, workspace: int, keys: Sequence[int]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from memservice.domain.errors import ConfigurationError, Disabled, InvalidInput,
 from memservice.domain.ids import new_uid
 from memservice.domain.jwt_claims import Claims, claims_for
 from memservice.domain.records import ApiKey
+from memservice.domain.times import wire_seconds
 from memservice.domain.values import name_problem
 from memservice.runtime import Runtime
 from memservice.services import access
@@ -70,7 +71,7 @@ def mint(rt: Runtime, who: Principal, wanted: Wanted, expires_at: datetime | Non
     _check(wanted, expires_at, label, now)
     signer = signer_of(rt.settings)
     admin = wanted.workspace is None
-    uid = new_uid().replace("-", "_")  # one that begins with a dash would be an option on the command line
+    uid = _new_id()
     key = ApiKey(
         uid=uid,
         label=label or ("admin" if admin else None),
@@ -88,6 +89,38 @@ def mint(rt: Runtime, who: Principal, wanted: Wanted, expires_at: datetime | Non
     else:
         log.info("minted the key %s", uid)
     return Minted(stored, token)
+
+
+def mint_by_uid(rt: Runtime, who: Principal, named: Claims, expires_at: datetime | None = None) -> Minted:
+    """A new key of generation 1, for the app, user, session or collection that `named` names by uid; it need not exist."""
+    access.require_admin(who)
+    now = rt.clock()
+    expires_at = None if expires_at is None else expires_at.replace(microsecond=0)
+    if not access.names_by_uid(named):
+        raise InvalidInput.at("query", "app_id", message="At least one of app_id, user_id, session_id, or collection_id must be provided")
+    _check(Wanted(), expires_at, None, now)
+    signer = signer_of(rt.settings)
+    claims = replace(named, id=_new_id(), made=wire_seconds(now), expires_at=expires_at)
+
+    def store(view: View) -> ApiKey:
+        known = access.translated(view, named, collections=True)
+        key = ApiKey(
+            uid=claims.id or "",
+            workspace=known.workspace,
+            peer=known.peer,
+            session=known.session,
+            expires_at=expires_at,
+            created_at=now,
+        )
+        return view.keys.add(key)
+
+    stored = rt.storage.write(store)
+    log.info("minted the key %s", stored.uid)
+    return Minted(stored, signer.sign(claims))
+
+
+def _new_id() -> str:
+    return new_uid().replace("-", "_")  # one that begins with a dash would be an option on the command line
 
 
 def _check(wanted: Wanted, expires_at: datetime | None, label: str | None, now: datetime) -> None:

@@ -9,13 +9,26 @@ from typing import Any
 
 from memservice.domain import tokens
 from memservice.domain.errors import NotFound
-from memservice.domain.filters import TRUE, parse_filters, resources
+from memservice.domain.filters import TRUE, Node, parse_filters, resources
 from memservice.domain.ids import new_uid
-from memservice.domain.records import Message, Peer
+from memservice.domain.records import Message, Peer, Session, Workspace
 from memservice.domain.text import analyse
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import access, idempotency, indexing, listeners, naming, outbox, peers, sessions, workspaces
+from memservice.services import (
+    access,
+    gathering,
+    idempotency,
+    indexing,
+    listeners,
+    naming,
+    outbox,
+    peers,
+    places,
+    sessions,
+    told,
+    workspaces,
+)
 from memservice.services.paging import Page, Paging
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
@@ -34,7 +47,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class Prepared:
     """A draft after everything that can be done before the transaction."""
 
     message: Message
@@ -54,45 +67,59 @@ def create(
     """
     access.require(who, workspace, session=session)
     once = None if idempotency_key is None else idempotency.request(idempotency_key, [_asked(draft) for draft in drafts])
-    prepared = [_prepare(rt, draft, index) for index, draft in enumerate(drafts)]
+    prepared = [prepare(rt, draft, ("body", "messages", index)) for index, draft in enumerate(drafts)]
 
-    def store(view: View) -> list[Message]:
+    def store(view: View) -> tuple[list[Message], bool]:
         place, _ = workspaces.ensure(rt, view, workspace)
         authors = _authors(rt, view, place.key, prepared)
         room, _ = sessions.ensure(rt, view, place, session)
         replayed = idempotency.replayed(view, room, once)
         if replayed is not None:
-            return replayed
-        sessions.join(rt, view, room, authors)
-        seq, through = room.message_count, room.token_total
-        rows: list[Message] = []
-        for item in prepared:
-            seq, through = seq + 1, through + item.message.tokens
-            author = authors[item.author]
-            rows.append(
-                replace(
-                    item.message,
-                    workspace_key=place.key,
-                    session_key=room.key,
-                    author_key=author.key,
-                    session=room.slug,
-                    author=author.slug,
-                    seq=seq,
-                    tokens_through=through,
-                )
-            )
-        stored = view.messages.append(rows)
-        view.sessions.save(replace(room, message_count=seq, token_total=through))
-        by_key = {peer.key: peer for peer in authors.values()}
-        tasks = outbox.after_messages(
-            rt, place, room, stored, [item.configuration for item in prepared], by_key, view.members.of_session(room.key)
-        )
-        tasks += indexing.index_messages(rt, view, place.key, stored, [item.terms for item in prepared], by_key)
-        view.tasks.add(tasks)
+            return replayed, False
+        stored = append(rt, view, place, room, authors, prepared)
         idempotency.remember(rt, view, room, once, stored)
-        return stored
+        return stored, True
 
-    return rt.storage.write(store)
+    stored, is_new = rt.storage.write(store)
+    if is_new:
+        told.messages_created(rt, workspace, stored)
+    return stored
+
+
+def append(
+    rt: Runtime, view: View, place: Workspace, room: Session, authors: Mapping[str, Peer], prepared: Sequence[Prepared]
+) -> list[Message]:
+    """Store messages at the end of a session whose row is held, with the background work that they make necessary. Their authors
+    become members."""
+    sessions.join(rt, view, room, authors)
+    seq, through = room.message_count, room.token_total
+    rows: list[Message] = []
+    for item in prepared:
+        seq, through = seq + 1, through + item.message.tokens
+        author = authors[item.author]
+        rows.append(
+            replace(
+                item.message,
+                workspace_key=place.key,
+                session_key=room.key,
+                author_key=author.key,
+                session=room.slug,
+                author=author.slug,
+                seq=seq,
+                tokens_through=through,
+            )
+        )
+    stored = view.messages.append(rows)
+    view.sessions.save(replace(room, message_count=seq, token_total=through))
+    by_key = {peer.key: peer for peer in authors.values()}
+    configurations = [item.configuration for item in prepared]
+    tasks = gathering.waiting(
+        rt, outbox.after_messages(rt, place, room, stored, configurations, by_key, view.members.of_session(room.key))
+    )
+    tasks += indexing.index_messages(rt, view, place.key, stored, [item.terms for item in prepared], by_key)
+    view.tasks.add(tasks)
+    gathering.look(rt, view, tasks)
+    return stored
 
 
 def _asked(draft: Draft) -> dict[str, Any]:
@@ -100,8 +127,8 @@ def _asked(draft: Draft) -> dict[str, Any]:
     return asdict(replace(draft, internal=None))
 
 
-def _prepare(rt: Runtime, draft: Draft, index: int) -> _Prepared:
-    loc = ("body", "messages", index)
+def prepare(rt: Runtime, draft: Draft, loc: naming.Loc) -> Prepared:
+    """What can be done before the transaction; `loc` is where the request has the draft."""
     content: str = strip_nul(draft.content)
     message = Message(
         uid=new_uid(),
@@ -119,7 +146,7 @@ def _prepare(rt: Runtime, draft: Draft, index: int) -> _Prepared:
         created_at=draft.created_at or rt.clock(),
     )
     message = listeners.heard_message(rt.plugins, message)
-    return _Prepared(
+    return Prepared(
         message=replace(message, tokens=tokens.count(message.content)),
         author=draft.author,
         configuration=naming.settings_of(rt, draft.configuration, (*loc, "configuration")),
@@ -127,7 +154,7 @@ def _prepare(rt: Runtime, draft: Draft, index: int) -> _Prepared:
     )
 
 
-def _authors(rt: Runtime, view: View, workspace: int, prepared: Sequence[_Prepared]) -> dict[str, Peer]:
+def _authors(rt: Runtime, view: View, workspace: int, prepared: Sequence[Prepared]) -> dict[str, Peer]:
     slugs = [item.author for item in prepared]
     known = view.peers.by_slugs(workspace, sorted(set(slugs)))
     for index, slug in enumerate(slugs):
@@ -144,19 +171,24 @@ def page(rt: Runtime, who: Principal, workspace: str, session: str, filters: obj
     access.require(who, workspace, session=session, member=True)
     condition = parse_filters(filters, resources.MESSAGE, workspace=workspace)
     with rt.storage.read() as view:
-        found = view.workspaces.locate(workspace, session=session).session
+        found = places.locate(view, workspace, session=session).session
         if found is None:
             return Page([], 0, paging.page, paging.size)
-        if condition == TRUE:
-            # Positions are dense, so a page is an index range and the total is known: page 90 costs what page 1 costs.
-            total, first = found.message_count, paging.offset + 1
-            if paging.reverse:
-                items = view.messages.run(found.key, total - paging.offset - paging.size + 1, total - paging.offset, reverse=True)
-            else:
-                items = view.messages.run(found.key, first, paging.offset + paging.size)
-            return Page(items, total, paging.page, paging.size)
-        items = view.messages.page(found.key, condition, paging.reverse, paging.size, paging.offset)
-        return Page(items, view.messages.count(found.key, condition), paging.page, paging.size)
+        return page_of(view, found, condition, paging)
+
+
+def page_of(view: View, session: Session, condition: Node, paging: Paging) -> Page[Message]:
+    """The matching messages of a session, in the order in which they were stored."""
+    if condition == TRUE:
+        # Positions are dense, so a page is an index range and the total is known: page 90 costs what page 1 costs.
+        total, first = session.message_count, paging.offset + 1
+        if paging.reverse:
+            items = view.messages.run(session.key, total - paging.offset - paging.size + 1, total - paging.offset, reverse=True)
+        else:
+            items = view.messages.run(session.key, first, paging.offset + paging.size)
+        return Page(items, total, paging.page, paging.size)
+    items = view.messages.page(session.key, condition, paging.reverse, paging.size, paging.offset)
+    return Page(items, view.messages.count(session.key, condition), paging.page, paging.size)
 
 
 def _missing(uid: str) -> NotFound:
@@ -166,7 +198,7 @@ def _missing(uid: str) -> NotFound:
 def get(rt: Runtime, who: Principal, workspace: str, session: str, uid: str) -> Message:
     access.require(who, workspace, session=session, member=True)
     with rt.storage.read() as view:
-        found = view.workspaces.locate(workspace, session=session).session
+        found = places.locate(view, workspace, session=session).session
         message = None if found is None else view.messages.by_uid(found.key, uid)
     if message is None:
         raise _missing(uid)

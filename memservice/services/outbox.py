@@ -5,7 +5,7 @@ A work unit's key is made of row keys, so it is short, safe anywhere, and surviv
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -14,14 +14,18 @@ from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.ids import new_uid
 from memservice.domain.records import LONG, SHORT, Collection, Member, Message, Peer, Session, Task, WebhookEndpoint, Workspace
 from memservice.runtime import Runtime
+from memservice.telemetry.context import request_id
 
 REPRESENTATION, SUMMARY, DREAM, EMBED, FORGET = "representation", "summary", "dream", "embed", "forget"
 SCOPE_BACKFILL, SCOPE_REMOVAL, ERASE = "scope_backfill", "scope_removal", "erase"
 INDEX = "index"
+MEND = "mend"
 
 WEBHOOK = "webhook"
 DREAM_TIMER = "dream_timer"
 """Waits until a pair of peers is quiet, then makes a dream due. A kind of its own: nobody who waits for the queue waits for it."""
+
+KINDS = (REPRESENTATION, SUMMARY, DREAM, DREAM_TIMER, EMBED, INDEX, FORGET, MEND, SCOPE_BACKFILL, SCOPE_REMOVAL, WEBHOOK, ERASE)
 
 USER_FACING = (REPRESENTATION, SUMMARY, DREAM)
 """Kinds that queue status counts; the others are the service's own business."""
@@ -37,6 +41,8 @@ def after_messages(
     members: Sequence[Member],
 ) -> list[Task]:
     """What new messages of a session make necessary: deriving from observed authors, summaries at their intervals."""
+    if _switched_off(session):
+        return []
     by_peer = {member.peer_key: member for member in members}
     observing = [member.peer_key for member in members if member.observe_others and member.left_at is None]
     resolved: dict[int, Resolved] = {}
@@ -54,6 +60,12 @@ def after_messages(
     return tasks
 
 
+def _switched_off(session: Session) -> bool:
+    """Generation 1 switches background work off by the mere presence of a key in the metadata of its sessions."""
+    said = session.metadata.get("deriver_disabled")
+    return session.owner_key is not None and said is not None and said is not False
+
+
 def _is_observed(author: Peer, member: Member | None) -> bool:
     """The session's word, else the peer's own, else yes."""
     if member is not None and member.observe_me is not None:
@@ -65,16 +77,40 @@ def _intervals(config: Resolved) -> tuple[tuple[str, int], tuple[str, int]]:
     return (SHORT, config.messages_per_short_summary), (LONG, config.messages_per_long_summary)
 
 
-def _task(rt: Runtime, kind: str, unit: str, **fields: Any) -> Task:
+def _task(rt: Runtime, kind: str, **fields: Any) -> Task:
     now = rt.clock()
-    return Task(uid=new_uid(), kind=kind, unit=f"{kind}:{unit}", not_before=now, created_at=now, **fields)
+    task = Task(uid=new_uid(), kind=kind, unit="", request_id=request_id(), not_before=now, created_at=now, **fields)
+    return replace(task, unit=unit_of(task))
+
+
+_UNITS: Mapping[str, Callable[[Task], tuple[object, ...]]] = {
+    REPRESENTATION: lambda task: (task.workspace_key, task.session_key, task.observed_key),
+    SUMMARY: lambda task: (task.workspace_key, task.session_key),
+    # Dreams of one pair, of whatever type: they never run at once.
+    DREAM: lambda task: (task.workspace_key, task.observer_key, task.observed_key),
+    DREAM_TIMER: lambda task: (task.workspace_key, task.observer_key, task.observed_key),
+    EMBED: lambda task: (task.workspace_key, task.payload["kind"]),
+    INDEX: lambda task: (task.workspace_key,),
+    SCOPE_BACKFILL: lambda task: (task.workspace_key, task.observer_key, task.session_key),
+    WEBHOOK: lambda task: (task.workspace_key, task.payload["endpoint"]),
+    ERASE: lambda task: next(iter(task.payload.items())),
+}
+"""What a unit of each kind is: tasks that agree on this are worked on one after the other."""
+
+_IN_UNIT_OF = {FORGET: EMBED, MEND: EMBED, SCOPE_REMOVAL: SCOPE_BACKFILL}
+"""Kinds that undo what another does, and so have to keep its order."""
+
+
+def unit_of(task: Task) -> str:
+    """The work unit of a task, by what it is about."""
+    kind = _IN_UNIT_OF.get(task.kind, task.kind)
+    return ":".join(map(str, (kind, *_UNITS[kind](task))))
 
 
 def _representation(rt: Runtime, message: Message, observers: list[int], config: Resolved) -> Task:
     return _task(
         rt,
         REPRESENTATION,
-        f"{message.workspace_key}:{message.session_key}:{message.author_key}",
         workspace_key=message.workspace_key,
         session_key=message.session_key,
         observed_key=message.author_key,
@@ -88,7 +124,6 @@ def _summary(rt: Runtime, message: Message, kinds: list[str], config: Resolved) 
     return _task(
         rt,
         SUMMARY,
-        f"{message.workspace_key}:{message.session_key}",
         workspace_key=message.workspace_key,
         session_key=message.session_key,
         message_key=message.key,
@@ -102,12 +137,12 @@ def embed(rt: Runtime, kind: str, workspace: int, keys: Sequence[int], like: Seq
     `like`: for each of `keys` the row whose text it has, so that a vector which is there already need not be made again.
     """
     payload = {"kind": kind, "keys": list(keys)} | ({"like": list(like)} if like else {})
-    return _task(rt, EMBED, f"{workspace}:{kind}", workspace_key=workspace, payload=payload)
+    return _task(rt, EMBED, workspace_key=workspace, payload=payload)
 
 
 def index(rt: Runtime, workspace: int, keys: Sequence[int]) -> Task:
     """Make messages findable by their text, where they are too many for the write that stores them."""
-    return _task(rt, INDEX, f"{workspace}", workspace_key=workspace, payload={"keys": list(keys)})
+    return _task(rt, INDEX, workspace_key=workspace, payload={"keys": list(keys)})
 
 
 def forget(rt: Runtime, kind: str, workspace: int, keys: Sequence[int]) -> Task:
@@ -116,12 +151,17 @@ def forget(rt: Runtime, kind: str, workspace: int, keys: Sequence[int]) -> Task:
     return replace(task, kind=FORGET)
 
 
+def mend(rt: Runtime, kind: str, workspace: int, keys: Sequence[int], orphans: Sequence[int]) -> Task:
+    """Give rows the vectors that they lack, and take out vectors whose rows are gone: in the unit of `embed`."""
+    task = embed(rt, kind, workspace, keys)
+    return replace(task, kind=MEND, payload={**task.payload, "orphans": list(orphans)})
+
+
 def scope_backfill(rt: Runtime, scope: Peer, session: Session) -> Task:
     """Copy what is known from a session into a scope that it joined."""
     return _task(
         rt,
         SCOPE_BACKFILL,
-        f"{session.workspace_key}:{scope.key}:{session.key}",
         workspace_key=session.workspace_key,
         session_key=session.key,
         observer_key=scope.key,
@@ -136,12 +176,12 @@ def scope_removal(rt: Runtime, scope: Peer, session: Session) -> Task:
 
 def erase_session(rt: Runtime, session: Session) -> Task:
     """Erase a session that is being deleted. Names it in the payload only: the tasks of a session are erased with it."""
-    return _task(rt, ERASE, f"session:{session.key}", payload={"session": session.key})
+    return _task(rt, ERASE, payload={"session": session.key})
 
 
 def erase_workspace(rt: Runtime, workspace: Workspace) -> Task:
     """As `erase_session`, for a workspace."""
-    return _task(rt, ERASE, f"workspace:{workspace.key}", payload={"workspace": workspace.key})
+    return _task(rt, ERASE, payload={"workspace": workspace.key})
 
 
 def webhook_unit(endpoint: WebhookEndpoint) -> str:
@@ -153,15 +193,9 @@ def webhook(rt: Runtime, endpoint: WebhookEndpoint, event_uid: str, event: str, 
     return _task(
         rt,
         WEBHOOK,
-        f"{endpoint.workspace_key}:{endpoint.key}",
         workspace_key=endpoint.workspace_key,
         payload={"endpoint": endpoint.key, "event_uid": event_uid, "event": event, "body": body},
     )
-
-
-def dream_pair(collection: Collection) -> str:
-    """Dreams of one pair, of whatever type, are one unit: they never run at once."""
-    return f"{collection.workspace_key}:{collection.observer_key}:{collection.observed_key}"
 
 
 def dream(rt: Runtime, collection: Collection, payload: Mapping[str, Any]) -> Task:
@@ -177,7 +211,6 @@ def _of_pair(rt: Runtime, kind: str, collection: Collection, payload: Mapping[st
     return _task(
         rt,
         kind,
-        dream_pair(collection),
         workspace_key=collection.workspace_key,
         observer_key=collection.observer_key,
         observed_key=collection.observed_key,

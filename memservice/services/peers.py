@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from memservice.domain.filters import all_of, parse_filters, resources, where
+from memservice.domain.filters.ast import Not
 from memservice.domain.ids import new_uid
-from memservice.domain.records import PEER, SCOPE, Peer, Session
+from memservice.domain.records import ARCHIVED, PEER, SCOPE, Peer, Session
 from memservice.domain.text import name_tokens
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
@@ -20,9 +21,11 @@ from memservice.spi.storage import View
 
 
 def display_name(peer: Peer) -> str | None:
-    """The name that the peer's metadata gives it, if any."""
+    """The name that the peer's metadata gives it, else the one that generation 1 gave it, if any."""
     name = peer.metadata.get("name")
-    return name.strip() if isinstance(name, str) and name.strip() else None
+    if isinstance(name, str) and name.strip():
+        return name.strip()
+    return (peer.v1_name.strip() or None) if peer.v1_name not in (peer.slug, peer.uid) else None
 
 
 def spoken_name(peer: Peer) -> str:
@@ -43,12 +46,29 @@ def ensure(rt: Runtime, view: View, workspace: int, slugs: Sequence[str], loc: n
     except UniqueViolation as taken:
         if "v1_name" not in taken.fields:
             raise
-        # A generation 1 user was renamed to one of these ids; the ids are free all the same.
-        stored = view.peers.put([replace(peer, v1_name=peer.uid) for peer in new])
+        # Generation 1 users were renamed to some of these ids; the ids are free all the same.
+        renamed = view.rows.page(Peer, where(workspace_key=workspace, v1_name=tuple(missing)))
+        names = {peer.v1_name for peer in renamed}
+        stored = view.peers.put([replace(peer, v1_name=peer.uid) if peer.slug in names else peer for peer in new])
     for peer in stored:
         _index_names(view, peer)
         found[peer.slug] = peer
     return found
+
+
+def add(view: View, peer: Peer) -> Peer:
+    """Store a new peer, whose names the caller looked after."""
+    stored = view.peers.put([peer])[0]
+    _index_names(view, stored)
+    return stored
+
+
+def change(view: View, peer: Peer, changed: Peer) -> Peer:
+    """Store a peer in place of what it was."""
+    view.peers.put([changed])
+    if display_name(changed) != display_name(peer):
+        _index_names(view, changed)
+    return changed
 
 
 def _index_names(view: View, peer: Peer) -> None:
@@ -90,7 +110,7 @@ def _upsert(
     stored = naming.metadata(metadata)
     settings = None if config is None else strip_nul(dict(config))
 
-    def change(view: View) -> tuple[Peer, bool]:
+    def store(view: View) -> tuple[Peer, bool]:
         place, _ = workspaces.ensure(rt, view, workspace)
         found = view.peers.by_slug(place.key, slug, lock=True)
         naming.refuse_scope(slug, found, loc)
@@ -105,12 +125,9 @@ def _upsert(
             metadata=found.metadata if stored is None else stored,
             configuration=found.configuration if settings is None else settings,
         )
-        view.peers.put([changed])
-        if display_name(changed) != display_name(found):
-            _index_names(view, changed)
-        return changed, False
+        return change(view, found, changed), False
 
-    return rt.storage.write(change)
+    return rt.storage.write(store)
 
 
 def page(
@@ -134,9 +151,9 @@ def page(
 
 
 def sessions(rt: Runtime, who: Principal, workspace: str, peer: str, filters: object, paging: Paging) -> Page[Session]:
-    """Every session that the peer is or was a member of, those awaiting erasure included."""
+    """Every session that the peer is or was a member of, those awaiting erasure included, archived ones not."""
     access.require(who, workspace, peer=peer)
-    condition = parse_filters(filters, resources.SESSION, workspace=workspace)
+    condition = all_of(parse_filters(filters, resources.SESSION, workspace=workspace), Not(where(state=ARCHIVED)))
     with rt.storage.read() as view:
         found = view.workspaces.locate(workspace, peer=peer).peer
         if found is None:

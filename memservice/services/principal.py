@@ -16,6 +16,8 @@ class Principal:
     workspace: str | None = None
     peer: str | None = None
     session: str | None = None
+    collection: str | None = None
+    """The uid of generation 1's collection, on its routes: then the key is that collection's alone."""
     member_of: str | None = None
     """A session of which the peer was found to be an active member, in this request (`access.as_member`)."""
 

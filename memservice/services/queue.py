@@ -8,7 +8,7 @@ from memservice.domain.filters import FALSE, TRUE, Node, all_of, where
 from memservice.domain.filters.ast import Any_, Contains
 from memservice.domain.records import PENDING
 from memservice.runtime import Runtime
-from memservice.services import access, outbox
+from memservice.services import access, outbox, places
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
 
@@ -42,7 +42,7 @@ def status(
     access.require(who, workspace)
     answer = QueueStatus()
     with rt.storage.read() as view:
-        located = view.workspaces.locate(workspace, session=session or None)
+        located = places.locate(view, workspace, session=session or None)
         if located.workspace is None or (session and located.session is None):
             return answer
         condition = _concerning(view, located.workspace.key, observer or None, sender or None)

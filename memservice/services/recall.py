@@ -17,21 +17,22 @@ from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import FALSE, TRUE, Node, all_of, parse_filters, resources, where
 from memservice.domain.filters.ast import Any_, Compare
 from memservice.domain.names import candidate_name_tokens, without_names
-from memservice.domain.records import SCOPE, Conclusion, Message, Peer, Workspace
+from memservice.domain.records import ACTIVE, SCOPE, Conclusion, Message, Peer, Space, Workspace
 from memservice.domain.text import analyse
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import access, scopes
-from memservice.services.embedding import query_vector
-from memservice.services.indexing import CONCLUSION, MESSAGE, Kind
+from memservice.services import access, embedding, places, scopes
+from memservice.services.embedding import NOT_ASKED, Remote
+from memservice.services.indexing import CONCLUSION, MESSAGE
+from memservice.services.nearest import nearest
 from memservice.services.peers import spoken_name
 from memservice.services.principal import Principal
-from memservice.spi.capabilities import Capability
 from memservice.spi.nouns import Position
 from memservice.spi.nouns.base import NEWEST
 from memservice.spi.rows import Order
 from memservice.spi.storage import View
 from memservice.spi.where import EVERYTHING, Where
+from memservice.telemetry.context import Reason, embedding_for
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
@@ -76,26 +77,25 @@ def understand(view: View, workspace: int, query: str) -> Question:
     return Question(text, terms, named, dates_named(text), names, without_names(text, found))
 
 
-def vector_for(rt: Runtime, view: View, workspace: int, kind: Kind, question: Question) -> Vector | None:
-    """The question's vector in the space that this workspace is answered from; None where there is none or it cannot be had.
-
-    An inline embedder is asked here. A remote one must not be asked while a view is open: see `remote_vector`.
-    """
-    space = view.spaces.active(workspace, kind)
-    embedder = None if space is None else rt.embedder_of(space.embedder)
-    if embedder is None or Capability.INLINE not in embedder.capabilities:
-        return None
-    return query_vector(rt, embedder, question.unnamed)
-
-
-def remote_vector(rt: Runtime, workspace: str, query: str) -> Vector | None:
-    """The query's vector from a configured embedder that is not inline; asked with no view open."""
-    if Capability.INLINE in rt.embedder.capabilities:
-        return None
+def remote_vectors(rt: Runtime, workspace: str, query: str, purpose: str = "search_messages") -> Remote:
+    """The query's vectors by those embedders of a workspace's spaces that are not inline; asked with no view open. `purpose`: as
+    `ModelCall` lists them."""
+    if not rt.has_remote_embedder:
+        return NOT_ASKED
     with rt.storage.read() as view:
         place = view.workspaces.by_slug(workspace)
-        question = None if place is None else understand(view, place.key, query)
-    return None if question is None else query_vector(rt, rt.embedder, question.unnamed)
+        embedders = active_embedders(view, place)
+        if place is None or not embedders:
+            return NOT_ASKED
+        question = understand(view, place.key, query)
+    with embedding_for(Reason(purpose, place.key, place.slug)):
+        return embedding.remote_vectors(rt, embedders, question.unnamed)
+
+
+def active_embedders(view: View, workspace: Workspace | None) -> set[str]:
+    """Ids of the embedders by whose vectors a workspace is answered."""
+    spaces = [] if workspace is None else view.spaces.of_workspace(workspace.key)
+    return {space.embedder for space in spaces if space.state == ACTIVE}
 
 
 def search(
@@ -113,9 +113,9 @@ def search(
     access.require(who, workspace, peer=peer, session=session, member=session is not None)
     given, perspective = _without_fixed(filters, session, peer, scope)
     condition = parse_filters(given, resources.MESSAGE, workspace=workspace)
-    remote = remote_vector(rt, workspace, query)
+    remote = remote_vectors(rt, workspace, query)
     with rt.storage.read() as view:
-        located = view.workspaces.locate(workspace, session=session, peer=peer)
+        located = places.locate(view, workspace, session=session, peer=peer)
         place = located.workspace
         if place is None:
             if scope is not None:
@@ -128,6 +128,8 @@ def search(
             condition = all_of(condition, perspective_of(view, place, perspective))
         if located.peer is not None:
             condition = all_of(condition, where(author_key=located.peer.key))
+        if session is None:
+            condition = all_of(condition, places.not_archived(view, place.key))
         return find_messages(rt, view, place.key, query, limit, condition, sessions, remote)
 
 
@@ -187,7 +189,7 @@ def find_messages(
     limit: int,
     condition: Node = TRUE,
     sessions: tuple[int, ...] | None = None,
-    remote: Vector | None = None,
+    remote: Remote = NOT_ASKED,
 ) -> list[Message]:
     """The best `limit` messages for a query, best first, that match and lie in `sessions` (None: anywhere in the workspace)."""
     if sessions is not None and len(sessions) > MAX_SESSIONS:
@@ -196,13 +198,15 @@ def find_messages(
     if sessions is not None:
         condition = all_of(condition, where(session_key=sessions))
     question = understand(view, workspace, query)
-    if not question.terms and remote is None:
+    space = view.spaces.active(workspace, MESSAGE) if question.terms or remote else None
+    vector = embedding.vector_in(rt, space, question.unnamed, remote)
+    if not question.terms and vector is None:
         # Nothing to look for: the newest come first.
         order = (Order("key", descending=True),)
         return view.rows.page(Message, all_of(where(workspace_key=workspace), condition), order, limit)
     depth = max(rt.settings.search.depth, limit)
     while True:
-        listed, exhausted = _ranked_messages(rt, view, workspace, question, depth, narrowed, remote)
+        listed, exhausted = _ranked_messages(rt, view, workspace, question, depth, narrowed, space, vector)
         kept = _first_matching(view, workspace, listed, condition, limit)
         if len(kept) >= limit or exhausted:
             return kept
@@ -222,7 +226,14 @@ def _first_matching(view: View, workspace: int, listed: Sequence[int], condition
 
 
 def _ranked_messages(
-    rt: Runtime, view: View, workspace: int, question: Question, depth: int, narrowed: Where, remote: Vector | None
+    rt: Runtime,
+    view: View,
+    workspace: int,
+    question: Question,
+    depth: int,
+    narrowed: Where,
+    space: Space | None,
+    vector: Vector | None,
 ) -> tuple[list[int], bool]:
     """Keys of messages, best first, and whether there are no others to be had by asking for more."""
     search = rt.settings.search
@@ -239,15 +250,13 @@ def _ranked_messages(
     told = _boosted(rt, question, scores, places)
     exhausted = exhausted and len(told) <= depth
     lists = [told[:depth]]
-    if remote is not None:
-        space = view.spaces.active(workspace, MESSAGE)
-        if space is not None and space.embedder == rt.embedder.id:
-            hits = rt.vectors.query(rt.beside(view), space, remote, depth, narrowed)
-            dense = {hit.key: hit.score for hit in hits}
-            missing = [key for key in dense if key not in places]
-            places |= {position.key: position for position in view.messages.positions(missing)}
-            lists.append(_boosted(rt, question, dense, places))
-            exhausted = exhausted and len(hits) < depth
+    if space is not None and vector is not None:
+        hits = nearest(rt, view, space, vector, depth, narrowed) or []
+        dense = {hit.key: hit.score for hit in hits}
+        missing = [key for key in dense if key not in places]
+        places |= {position.key: position for position in view.messages.positions(missing)}
+        lists.append(_boosted(rt, question, dense, places))
+        exhausted = exhausted and len(hits) < depth
     return ranking.fuse(lists, search.fusion_k), exhausted
 
 
@@ -299,7 +308,7 @@ def find_conclusions(
     narrowed: Where = EVERYTHING,
     condition: Node = TRUE,
     max_distance: float | None = None,
-    remote: Vector | None = None,
+    remote: Remote = NOT_ASKED,
 ) -> list[Found]:
     """The best `limit` live conclusions for a query, best first.
 
@@ -307,14 +316,15 @@ def find_conclusions(
     that shares the query's words, so there the bound applies only to rows that share none.
     """
     question = understand(view, workspace, query)
-    vector = remote if remote is not None else vector_for(rt, view, workspace, CONCLUSION, question)
+    space = view.spaces.active(workspace, CONCLUSION)
+    vector = embedding.vector_in(rt, space, question.unnamed, remote)
     if not question.terms and vector is None:
         # Nothing to look for: the newest come first. None of them has a distance.
         newest = view.conclusions.page(workspace, all_of(_fitting(narrowed), condition), NEWEST, limit) if max_distance is None else []
         return [Found(conclusion, None) for conclusion in newest]
     depth = max(rt.settings.search.depth, limit)
     while True:
-        listed, similarity, exhausted = _ranked_conclusions(rt, view, workspace, question, vector, depth, narrowed, max_distance)
+        listed, similarity, exhausted = _ranked_conclusions(rt, view, workspace, question, space, vector, depth, narrowed, max_distance)
         kept = view.conclusions.by_keys(listed, all_of(where(workspace_key=workspace), condition))
         if len(kept) >= limit or exhausted:
             return [Found(kept[key], similarity.get(key)) for key in listed if key in kept][:limit]
@@ -337,6 +347,7 @@ def _ranked_conclusions(
     view: View,
     workspace: int,
     question: Question,
+    space: Space | None,
     vector: Vector | None,
     depth: int,
     narrowed: Where,
@@ -347,17 +358,18 @@ def _ranked_conclusions(
     lists = [ranking.ranked(scores, depth)]
     exhausted = len(scores) <= depth
     similarity: dict[int, float] = {}
-    space = view.spaces.active(workspace, CONCLUSION)
-    if vector is not None and space is not None and len(vector) == space.dimension:
-        hits = rt.vectors.query(rt.beside(view), space, vector, depth, narrowed)
+    if vector is not None and space is not None:
+        hits = nearest(rt, view, space, vector, depth, narrowed) or []
         similarity = {hit.key: hit.score for hit in hits}
         lists.append([hit.key for hit in hits])
         exhausted = exhausted and len(hits) < depth
         if max_distance is not None:
             unknown = [key for key in lists[0] if key not in similarity]
-            similarity |= {hit.key: hit.score for hit in rt.vectors.query(rt.beside(view), space, vector, len(unknown), narrowed, unknown)}
+            similarity |= {hit.key: hit.score for hit in nearest(rt, view, space, vector, len(unknown), narrowed, unknown) or []}
     listed = ranking.fuse(lists, rt.settings.search.fusion_k)
     if max_distance is not None:
-        understands = Capability.SEMANTIC in rt.embedder.capabilities
-        listed = [key for key in listed if (key in scores and not understands) or 1.0 - similarity.get(key, -1.0) <= max_distance]
+        understands = space is not None and embedding.understands(rt, space)
+        # A row whose vector is not made yet, or any row while no vector of the query can be had, is there for its words.
+        close = {key for key, found in similarity.items() if 1.0 - found <= max_distance}
+        listed = [key for key in listed if key in close or (key in scores and not (understands and key in similarity))]
     return listed, similarity, exhausted

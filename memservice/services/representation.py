@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from memservice.domain import tokens
 from memservice.domain.errors import InvalidInput
@@ -16,6 +15,7 @@ from memservice.domain.filters import FALSE, Node, all_of, recall_allowlist, whe
 from memservice.domain.records import EXPLICIT, Conclusion, Message, Peer, Workspace
 from memservice.runtime import Runtime
 from memservice.services import access, naming, recall, scopes
+from memservice.services.embedding import NOT_ASKED, Remote
 from memservice.services.peers import spoken_name
 from memservice.services.principal import Principal
 from memservice.services.representation_text import Selection, markdown
@@ -23,9 +23,6 @@ from memservice.spi.nouns.base import NEWEST
 from memservice.spi.rows import Order
 from memservice.spi.storage import View
 from memservice.spi.where import Where
-
-if TYPE_CHECKING:
-    from memservice.spi.vectors import Vector
 
 MAX_SESSIONS = 1_000
 FREQUENT = (Order("times_derived", descending=True), Order("created_at", descending=True), Order("key"))
@@ -68,15 +65,22 @@ class Bounds:
 
 def of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: RepresentationOptions) -> str:
     """The representation as Markdown; empty for peers and sessions that nobody knows."""
+    return markdown(known_of_peer(rt, who, workspace, peer, options))
+
+
+def known_of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: RepresentationOptions) -> Selection:
+    """What the representation is made of; nothing for peers and sessions that nobody knows."""
     access.require(who, workspace, peer=peer)
     if options.scope is not None:
         access.refuse_narrow(who)
     allowed = allowed_sessions(options)
-    remote = recall.remote_vector(rt, workspace, options.search_query) if options.search_query else None
+    remote = recall.remote_vectors(rt, workspace, options.search_query, "search_memory") if options.search_query else NOT_ASKED
     with rt.storage.read() as view:
         access.require_memberships(view, who, allowed or ())
         bounds = bounds_of(view, workspace, peer, options)
-        return "" if bounds is None else markdown(select(rt, view, bounds, options, rt.settings.representation.max_tokens, remote))
+        if bounds is None:
+            return Selection()
+        return select(rt, view, bounds, options, rt.settings.representation.max_tokens, remote)
 
 
 def allowed_sessions(options: RepresentationOptions) -> list[str] | None:
@@ -163,7 +167,7 @@ class _Basket:
             self.messages[message.key] = message
 
 
-def select(rt: Runtime, view: View, bounds: Bounds, options: RepresentationOptions, budget: int, remote: Vector | None = None) -> Selection:
+def select(rt: Runtime, view: View, bounds: Bounds, options: RepresentationOptions, budget: int, remote: Remote = NOT_ASKED) -> Selection:
     """Choose within the bounds: at most `max_conclusions` items and, for a query, at most `budget` tokens of text."""
     if bounds.sessions is not None and not bounds.sessions:
         return Selection()
@@ -183,7 +187,7 @@ def select(rt: Runtime, view: View, bounds: Bounds, options: RepresentationOptio
     )
 
 
-def _take_best(rt: Runtime, view: View, bounds: Bounds, options: RepresentationOptions, basket: _Basket, remote: Vector | None) -> None:
+def _take_best(rt: Runtime, view: View, bounds: Bounds, options: RepresentationOptions, basket: _Basket, remote: Remote) -> None:
     """Conclusions and what the observed peer said itself, ranked together by reciprocal rank, best first."""
     query = options.search_query or ""
     workspace = bounds.observed.workspace_key

@@ -25,13 +25,20 @@ class Selection:
         chosen = [conclusion for conclusion in self.conclusions if conclusion.level == level]
         return sorted(chosen, key=lambda conclusion: (conclusion.said_at, conclusion.key))
 
+    def speaker(self, message: Message) -> str:
+        """How the author of one of `messages` is called."""
+        return self.speakers.get(message.author, message.author)
+
     def explicit_lines(self) -> list[str]:
         """Explicit conclusions and verbatim messages, oldest first."""
         lines = [(item.said_at, 0, item.key, item.content) for item in self.level(EXPLICIT)]
-        for message in self.messages:
-            speaker = self.speakers.get(message.author, message.author)
-            lines.append((message.created_at, 1, message.key, f"{speaker}: {message.content}"))
+        lines += [(item.created_at, 1, item.key, f"{self.speaker(item)}: {item.content}") for item in self.messages]
         return [f"[{stamp(at)}] {text}" for at, _, _, text in sorted(lines)]
+
+
+def support(conclusion: Conclusion) -> list[str]:
+    """What a conclusion rests on, as texts: its premises, or its sources."""
+    return _strings(conclusion, "premises") or _strings(conclusion, "sources")
 
 
 def _strings(conclusion: Conclusion, name: str) -> list[str]:

@@ -10,12 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
-from urllib.parse import unquote
 
 from memservice.domain.errors import InvalidInput, MemserviceError
+from memservice.domain.json_shape import DEFINITIONS, Schema, definition, misfit
 from memservice.domain.values import shown
-
-Schema = Mapping[str, Any]
 
 LOC = ("body", "response_format")
 
@@ -34,7 +32,6 @@ UNSUPPORTED = (
 
 _COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-_DEFINITIONS = ("$defs", "definitions")
 
 
 class UnfitAnswer(MemserviceError):
@@ -51,9 +48,9 @@ def check_answer(schema: Schema, answer: str) -> None:
     """Raise UnfitAnswer unless `answer` is a JSON document of the schema's structure."""
     try:
         value = json.loads(answer, parse_constant=_refuse)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnfitAnswer("The answer is not JSON, although a response_format was given") from error
-    if not _Fit(schema).fits(value, schema):
+    if misfit(schema, value) is not None:
         raise UnfitAnswer("The answer does not have the structure of the response_format")
 
 
@@ -63,19 +60,6 @@ def _refuse(literal: str) -> NoReturn:
 
 def _wrong(place: str, text: str) -> InvalidInput:
     return InvalidInput.at(*LOC, message=f"Invalid response_format: {place}: {text}")
-
-
-def _definition(root: Schema, reference: object) -> tuple[str, Any] | None:
-    """Place and content of the root-level definition that a reference means; None if it means anything else."""
-    if not isinstance(reference, str) or not reference.startswith("#/"):
-        return None
-    parts = [unquote(part).replace("~1", "/").replace("~0", "~") for part in reference[2:].split("/")]
-    if len(parts) != 2 or parts[0] not in _DEFINITIONS:
-        return None
-    group = root.get(parts[0])
-    if not isinstance(group, Mapping) or parts[1] not in group:
-        return None
-    return f"$.{parts[0]}.{shown(parts[1])}", group[parts[1]]
 
 
 class _Check:
@@ -89,7 +73,7 @@ class _Check:
 
     def run(self) -> None:
         depth, places = self._measure(self._root, "$")
-        for group in _DEFINITIONS:
+        for group in DEFINITIONS:
             for name, part in self._named(self._root, group, "$"):
                 self._measure(part, f"$.{group}.{shown(name)}")
         if depth > MAX_DEPTH:
@@ -101,7 +85,7 @@ class _Check:
     def _require_object(self) -> None:
         root: Any = self._root
         for _ in range(MAX_DEPTH):
-            found = _definition(self._root, root.get("$ref")) if isinstance(root, Mapping) else None
+            found = definition(self._root, root.get("$ref")) if isinstance(root, Mapping) else None
             if found is None:
                 break
             root = found[1]
@@ -137,7 +121,7 @@ class _Check:
         return found
 
     def _definition(self, part: Schema, place: str) -> tuple[str, Any]:
-        found = _definition(self._root, part["$ref"])
+        found = definition(self._root, part["$ref"])
         if found is None:
             raise _wrong(place, f"the reference {shown(part['$ref'])!r} does not lead to a definition at the root")
         return found
@@ -189,67 +173,3 @@ class _Check:
         step = part.get("multipleOf", 1)
         if isinstance(step, bool) or not isinstance(step, int | float) or step <= 0:
             raise _wrong(place, "'multipleOf' must be a number above zero")
-
-
-class _Fit:
-    """Whether a value has a schema's structure. The schema was checked."""
-
-    def __init__(self, root: Schema) -> None:
-        self._root = root
-        self._known: dict[tuple[int, int], bool] = {}
-        """By the identities of a value and of a part, both of which live as long as this."""
-
-    def fits(self, value: Any, part: Any) -> bool:
-        key = (id(value), id(part))
-        if key not in self._known:
-            self._known[key] = part is True or self._fits(value, part)
-        return self._known[key]
-
-    def _fits(self, value: Any, part: Schema) -> bool:
-        if "$ref" in part:
-            found = _definition(self._root, part["$ref"])
-            if found is None or not self.fits(value, found[1]):
-                return False
-        if "type" in part:
-            kinds = part["type"] if isinstance(part["type"], list) else [part["type"]]
-            if not any(_is(value, kind) for kind in kinds):
-                return False
-        if "enum" in part and not any(_same(value, choice) for choice in part["enum"]):
-            return False
-        if "const" in part and not _same(value, part["const"]):
-            return False
-        # Options of `oneOf` often differ in hints only, so one that fits is enough.
-        for word in ("anyOf", "oneOf"):
-            if word in part and not any(self.fits(value, option) for option in part[word]):
-                return False
-        if isinstance(value, dict):
-            if any(name not in value for name in part.get("required", ())):
-                return False
-            properties = part.get("properties", {})
-            return all(self.fits(inner, properties[name]) for name, inner in value.items() if name in properties)
-        if isinstance(value, list) and "items" in part:
-            return all(self.fits(inner, part["items"]) for inner in value)
-        return True
-
-
-def _is(value: object, kind: str) -> bool:
-    if kind == "null":
-        return value is None
-    if kind == "boolean":
-        return isinstance(value, bool)
-    if kind in ("integer", "number"):
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return False
-        return kind == "number" or float(value).is_integer()
-    return isinstance(value, {"string": str, "array": list, "object": dict}[kind])
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Equal as JSON: 1 is 1.0, but true is not 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from memservice.domain.errors import Conflict, InvalidInput, NotFound, Problem
-from memservice.domain.filters import where
+from memservice.domain.filters import TRUE, Node, where
+from memservice.domain.filters.ast import Not
 from memservice.domain.ids import new_uid
 from memservice.domain.records import (
     ACTIVE,
@@ -50,6 +51,12 @@ def require_names(names: Sequence[str]) -> None:
 
 def missing(name: str, workspace: str) -> NotFound:
     return NotFound(f"Scope {name} not found in workspace {workspace}")
+
+
+def held_by_others(view: View, workspace: Workspace) -> Node:
+    """The condition of conclusions that no scope holds: a scope has copies of what others hold."""
+    keys = tuple(peer.key for peer in view.rows.page(Peer, where(workspace_key=workspace.key, kind=SCOPE)))
+    return Not(where(observer_key=keys)) if keys else TRUE
 
 
 def find(view: View, workspace: Workspace, name: str, *, lock: bool = False) -> Peer:

@@ -12,7 +12,7 @@ from memservice.domain.filters import all_of, parse_filters, resources, where
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, PEER, Member, Peer, Session, Summary, Workspace
 from memservice.runtime import Runtime
-from memservice.services import access, naming, peers, scopes, workspaces
+from memservice.services import access, naming, peers, places, scopes, workspaces
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
@@ -122,7 +122,7 @@ def get_or_create(
     naming.require_name(slug, ("body", "id"))
     if metadata is None and config is None and not members and not scope_names:
         with rt.storage.read() as view:
-            found = view.workspaces.locate(workspace, session=slug).session
+            found = places.locate(view, workspace, session=slug).session
             if found is not None:
                 access.require_memberships(view, who, [slug])
         if found is not None and found.state == ACTIVE:
@@ -259,7 +259,7 @@ def members_page(rt: Runtime, who: Principal, workspace: str, slug: str, paging:
     """Ordinary peers that are members now, in the order they joined."""
     access.require(who, workspace, session=slug, member=True)
     with rt.storage.read() as view:
-        session = view.workspaces.locate(workspace, session=slug).session
+        session = places.locate(view, workspace, session=slug).session
         if session is None:
             return Page([], 0, paging.page, paging.size)
         items, total = view.peers.page_of_session(session.key, paging.reverse, paging.size, paging.offset)
@@ -271,7 +271,7 @@ def get_peer_config(rt: Runtime, who: Principal, workspace: str, slug: str, peer
     access.require(who, workspace, session=slug, member=True)
     access.require_own_peer(who, peer)
     with rt.storage.read() as view:
-        located = view.workspaces.locate(workspace, session=slug, peer=peer)
+        located = places.locate(view, workspace, session=slug, peer=peer)
         naming.refuse_scope(peer, located.peer, ("path", "peer_id"), unknown_too=False)
         member = None
         if located.session is not None and located.peer is not None:
@@ -312,5 +312,5 @@ def summaries(rt: Runtime, who: Principal, workspace: str, slug: str) -> dict[st
     """The newest summaries by kind (`short`, `long`); none of an unknown session."""
     access.require(who, workspace, session=slug, member=True)
     with rt.storage.read() as view:
-        session = view.workspaces.locate(workspace, session=slug).session
+        session = places.locate(view, workspace, session=slug).session
         return {} if session is None else view.summaries.of_session(session.key)

@@ -21,7 +21,7 @@ from memservice.domain.records import DELETING, FAILED, PAUSED, PENDING, Deliver
 from memservice.domain.times import wire_seconds
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import access, listeners, outbox, workspaces
+from memservice.services import access, outbox, workspaces
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
@@ -72,7 +72,7 @@ def register(rt: Runtime, who: Principal, workspace: str, url: str) -> Registere
     """The workspace's endpoint of that URL, made if there is none. The URL is checked by the transport of its scheme."""
     access.require(who, workspace)
     address: str = strip_nul(url).strip()
-    _check(rt, address)
+    check_url(rt, address)
 
     def store(view: View) -> Registered:
         # Held until commit, so that two registrations at once cannot both be the last that the limit allows.
@@ -97,7 +97,8 @@ def _secret() -> str:
     return base64.b64encode(secrets.token_bytes(24)).decode()
 
 
-def _check(rt: Runtime, url: str) -> None:
+def check_url(rt: Runtime, url: str) -> None:
+    """Raises InvalidInput unless events may be sent there. May resolve a host's name, so it is not for a transaction."""
     loc = ("body", "url")
     if len(url) > MAX_URL:
         raise InvalidInput(Problem(loc, f"String should have at most {MAX_URL} characters", "string_too_long"))
@@ -175,12 +176,12 @@ def emit(rt: Runtime, view: View, workspace: int, event: Event) -> Event:
 def tell(rt: Runtime, event: Event | None) -> None:
     """Tell plugins of an event that was committed."""
     if event is not None:
-        listeners.event_emitted(rt.plugins, event.kind, dict(event.data))
+        rt.plugins.tell(event.kind, lambda: dict(event.data))
 
 
 def queue_empty(rt: Runtime, view: View, task: Task) -> Event | None:
     """A work unit was worked off: tell the workspace's endpoints. `task` is one of those that were done."""
-    if task.workspace_key is None or not (view.webhooks.count(task.workspace_key) or listeners.hear_events(rt.plugins)):
+    if task.workspace_key is None or not (view.webhooks.count(task.workspace_key) or rt.plugins.hears_events):
         return None
     workspace = view.workspaces.by_key(task.workspace_key)
     if workspace is None or workspace.state == DELETING:

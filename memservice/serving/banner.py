@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 
 import memservice
+from memservice.reasoning.choice import shown
 from memservice.runtime import Runtime
 from memservice.settings import Settings
 
@@ -17,10 +18,15 @@ def banner(runtime: Runtime, with_worker: bool) -> list[str]:
         f"memservice  {memservice.__version__}",
         f"storage     {runtime.storage.name}   {rows['DB_CONNECTION_URI']}   schema {runtime.storage.schema_version()}",
         f"vectors     {vectors}   embedder {runtime.embedder.id}",
-        f"reasoner    {runtime.reasoner.name}",
-        f"runner      {'a worker beside the server' if with_worker else 'none here: start `memservice worker`'}",
+        f"reasoner    {shown(runtime.reasoners)}",
+        f"runner      {_runner(rows['REDIS_URL'] if settings.app.redis_url else None, with_worker)}",
         f"auth        {'on' if settings.auth.use_auth else 'off'}",
     ]
+
+
+def _runner(redis: str | None, with_worker: bool) -> str:
+    where = "a worker beside the server" if with_worker else "none here: start `memservice worker`"
+    return where if redis is None else f"RQ on {redis}, {where}"
 
 
 def warnings(settings: Settings, host: str) -> list[str]:

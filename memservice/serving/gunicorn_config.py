@@ -14,6 +14,8 @@ accesslog = None
 errorlog = "-"
 loglevel = "warning"
 control_socket_disable = True
+forwarder_headers = ""
+"""None: gunicorn would take a path's beginning from a header that anybody behind a proxy may send."""
 # A thousand session names may stand in the query of a session's context. gunicorn knows lines of up to 8190 bytes, or without any bound.
 limit_request_line = gunicorn.http.message.MAX_REQUEST_LINE = 2**20
 limit_request_field_size = 65535

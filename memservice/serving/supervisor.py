@@ -41,6 +41,8 @@ class Plan:
     graceful_seconds: float
     with_worker: bool
     environment: Mapping[str, str]
+    server_environment: Mapping[str, str]
+    """What is added to it for the server alone."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -72,7 +74,7 @@ class Supervisor:
         """Start the server. Its processes load while the caller still looks after the schema, and wait for it."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._told_to_stop)
-        self._server = self._spawn(self._server_command(), pass_fds=(self._listener.fileno(),))
+        self._server = self._spawn(self._server_command(), self._plan.server_environment, (self._listener.fileno(),))
 
     def abort(self) -> None:
         """The start failed: end what was started, at once. It serves nobody yet, and may still wait for what will never be."""
@@ -113,9 +115,10 @@ class Supervisor:
             *("--graceful-timeout", str(int(plan.graceful_seconds)), "memservice.serving.wsgi:app"),
         ]
 
-    def _spawn(self, command: Sequence[str], pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+    def _spawn(self, command: Sequence[str], more: Mapping[str, str], pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+        environment = _ONE_THREAD | dict(self._plan.environment) | dict(more)
         return subprocess.Popen(
-            command, env=_ONE_THREAD | dict(self._plan.environment), pass_fds=pass_fds, start_new_session=True, preexec_fn=_end_with_parent
+            command, env=environment, pass_fds=pass_fds, start_new_session=True, preexec_fn=_end_with_parent
         )
 
     def _tend_worker(self) -> None:
@@ -126,7 +129,7 @@ class Supervisor:
             log.error("the worker ended with status %s; starting it again in %.1f s", self._worker.returncode, self._pause)
             self._worker, self._due = None, now + self._pause
         if self._worker is None and now >= self._due:
-            self._worker, self._started = self._spawn([sys.executable, "-m", "memservice", "worker", "--embedded"]), now
+            self._worker, self._started = self._spawn([sys.executable, "-m", "memservice", "worker", "--embedded"], {}), now
 
     def _end(self, children: Sequence[subprocess.Popen[bytes]]) -> None:
         """Let the children drain; kill those that take longer than they may."""

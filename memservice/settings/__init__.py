@@ -29,8 +29,10 @@ from memservice.settings.sections import (
 )
 from memservice.settings.service import (
     SIGNING_RECIPE,
+    Api,
     App,
     Auth,
+    Budget,
     Db,
     Metrics,
     PluginSwitches,
@@ -73,6 +75,7 @@ class Settings:
     server: Server = section(Server(), "")
     db: Db = section(Db(), "DB_")
     auth: Auth = section(Auth(), "AUTH_")
+    api: Api = section(Api(), "API_")
     llm: Llm = section(Llm(), "LLM_")
     embedding: Embedding = section(Embedding(), "EMBEDDING_")
     deriver: Deriver = section(Deriver(), "DERIVER_")
@@ -84,6 +87,7 @@ class Settings:
     representation: Representation = section(Representation(), "REPRESENTATION_")
     vector_store: VectorStore = section(VectorStore(), "VECTOR_STORE_")
     worker: Worker = section(Worker(), "WORKER_")
+    budget: Budget = section(Budget(), "BUDGET_")
     retention: Retention = section(Retention(), "RETENTION_")
     webhook: Webhook = section(Webhook(), "WEBHOOK_")
     metrics: Metrics = section(Metrics(), "METRICS_")
@@ -152,6 +156,7 @@ def load_settings(
     origin = {leaf.name: _source(leaf, value) for leaf, value in given.items()}
     _split_shorthand(values, origin)
     _choose_embedder(values, origin)
+    problems.extend(_read_named_keys(values, origin, {**sources.dotenv_variables(dotenv), **environ}))
     made: Settings = _build(Settings, (), values, Settings())
     if not problems:
         problems.extend(_contradictions(made))
@@ -203,6 +208,21 @@ def _split_shorthand(values: dict[tuple[str, ...], Any], origin: dict[str, str])
             origin[by_path[*choice, "transport"].name] = f"follows {by_path[path].name}"
 
 
+def _read_named_keys(values: dict[tuple[str, ...], Any], origin: dict[str, str], variables: Mapping[str, str]) -> Iterator[str]:
+    """`API_KEY_ENV = NAME` means the key that the variable NAME holds, unless the key itself is set."""
+    by_path = tree(Settings).by_path
+    for path in [path for path in values if path[-1] == "api_key_env"]:
+        key, name = (*path[:-1], "api_key"), values[path]
+        if not name or values.get(key):
+            continue
+        found = variables.get(name, "").strip()
+        if not found:
+            yield f"{by_path[path].name} = {name}: that variable is not set, neither in the environment nor in .env"
+            continue
+        values[key] = found
+        origin[by_path[key].name] = f"the variable {name}"
+
+
 def _choose_embedder(values: dict[tuple[str, ...], Any], origin: dict[str, str]) -> None:
     """Saying how an embedding model is reached chooses it, unless `EMBEDDER` is set."""
     config = ("embedding", "model_config")
@@ -231,6 +251,11 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield f"AUTH_USE_AUTH = true needs AUTH_JWT_SECRET. {SIGNING_RECIPE}"
     if settings.webhook.allow_networks:
         yield from _bad_networks(settings.webhook.allow_networks)
+    yield from (
+        f"BUDGET_WORKSPACES: the bound of {name!r} is {shown!r}; write a number of tokens, or null for none"
+        for name, shown in settings.budget.workspaces.items()
+        if shown is not None and (type(shown) is not int or shown < 0)
+    )
     if settings.telemetry.enabled and not settings.telemetry.endpoint:
         yield "TELEMETRY_ENABLED = true needs TELEMETRY_ENDPOINT"
 

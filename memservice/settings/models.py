@@ -76,7 +76,11 @@ class EmbeddingModelConfig(Group):
     """Setting the transport, or a base URL, chooses that transport's embedder unless `EMBEDDER` says otherwise."""
 
     transport: str = setting("openai", "the protocol: the name of an embedder plugin (see `memservice plugins`)")
-    model: str = setting("text-embedding-3-small", "the embedding model's name")
+    model: str | None = setting(
+        None,
+        "the embedding model's name (default: `text-embedding-3-small` of `openai`, `gemini-embedding-001` of `gemini`); "
+        "for `minilm` a directory with its files",
+    )
     dimensions_mode: str = setting("auto", "whether the wanted dimension is sent", choices=("auto", "always", "never"))
     encoding_format_mode: str = setting("auto", "how vectors travel", choices=("auto", "float", "base64"))
     max_batch_size: int | None = setting(None, "most texts in one call", low=1)

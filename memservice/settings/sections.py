@@ -21,6 +21,9 @@ class Llm(Group):
     gemini_api_key: str | None = setting(None, "key for the `gemini` transport", secrecy="secret")
     gemini_base_url: str | None = setting(None, "URL for the `gemini` transport", secrecy="uri")
     default_max_tokens: int = setting(2500, "longest answer where nothing else says, in tokens", low=1)
+    max_attempts: int = setting(3, "tries of one call; the last is made with the fallback model, where there is one", low=1, high=20)
+    retry_pause_seconds: float = setting(4.0, "pause after the first failed try; doubles with each further one", low=0)
+    retry_longest_pause_seconds: float = setting(10.0, "longest such pause; a provider may ask for up to a minute", low=0)
     max_tool_output_chars: int = setting(10000, "most characters of one tool result", low=100)
     max_message_content_chars: int = setting(2000, "most characters of one message inside a tool result", low=100)
 
@@ -34,7 +37,9 @@ class Embedding(Group):
     max_input_tokens: int = setting(8192, "longest text embedded, in tokens; longer ones are cut", low=1)
     max_tokens_per_request: int = setting(300000, "most tokens in one call", low=1)
     max_concurrent_embeddings: int = setting(10, "most calls in flight in one process", low=1, high=1000)
-    max_pending_embed_tasks: int = setting(50, "most texts embedded at once after a write; 0 leaves all to the sweep", low=0)
+    max_pending_embed_tasks: int = setting(
+        50, "accepted for the sake of older settings: no write waits for a remote embedder, so there is nothing to bound", low=0
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,7 +68,9 @@ class Deriver(Group):
     max_custom_instructions_tokens: int = setting(
         2000, "longest custom instructions, in tokens; 0 forbids any", low=0, aliases=["MAX_CUSTOM_INSTRUCTIONS_TOKENS"]
     )
-    working_representation_max_observations: int = setting(100, "most conclusions in a representation", low=1)
+    working_representation_max_observations: int = setting(
+        100, "most conclusions in a representation or a context where the request does not say", low=1
+    )
     representation_batch_work_unit_target_tokens: int = setting(
         512, "a costly reasoner waits until this many tokens are pending; 0 never waits", low=0
     )
@@ -130,15 +137,19 @@ class Summary(Group):
 class Surprisal(Group):
     """Finding what does not fit, before a dream."""
 
-    enabled: bool = setting(False, "look for surprising conclusions before a dream")
+    enabled: bool = setting(False, "look for surprising conclusions before a dream: those whose nearest neighbours are farthest away")
     tree_type: str = setting(
-        "kdtree", "how neighbours are found", choices=("kdtree", "balltree", "rptree", "covertree", "lsh", "graph", "prototype")
+        "kdtree",
+        "accepted for the sake of older settings: a sample is compared all with all, so every kind gives the same",
+        choices=("kdtree", "balltree", "rptree", "covertree", "lsh", "graph", "prototype"),
     )
     tree_k: int = setting(5, "neighbours compared with", low=1)
     sampling_strategy: str = setting("recent", "which conclusions are looked at", choices=("recent", "random", "all"))
     sample_size: int = setting(200, "how many", low=1)
     top_percent_surprisal: float = setting(0.10, "share that counts as surprising", low=0, high=1)
-    min_high_surprisal_for_replace: int = setting(10, "least surprising ones that replace the default questions", low=0)
+    min_high_surprisal_for_replace: int = setting(
+        10, "so many surprising ones are shown instead of the newest conclusions, fewer are shown besides them", low=0
+    )
     include_levels: tuple[str, ...] = setting(
         ("explicit", "deductive"), "levels looked at", choices=("explicit", "deductive", "inductive", "contradiction")
     )
@@ -154,7 +165,7 @@ class Dream(Group):
     min_hours_between_dreams: float = setting(8.0, "least time between dreams of one collection", low=0)
     enabled_types: tuple[str, ...] = setting(("omni",), "kinds of dream that run by themselves", choices=("omni", "card_refresh"))
     max_tool_iterations: int = setting(20, "most rounds of tool calls", low=1, high=1000)
-    history_token_limit: int = setting(16384, "most tokens of tool history kept", low=1)
+    history_token_limit: int = setting(16384, "most tokens of tool history kept, and of the conclusions that a dream begins with", low=1)
     deduction_model_config: ModelConfig = group(ModelConfig())
     induction_model_config: ModelConfig = group(ModelConfig())
     surprisal: Surprisal = group(Surprisal())
@@ -187,5 +198,6 @@ class VectorStore(Group):
     url: str | None = setting(None, "where it is", secrecy="uri")
     api_key: str | None = setting(None, "its key, if it asks for one", secrecy="secret")
     namespace: str | None = setting(None, "prefix of everything it stores (default: NAMESPACE)")
+    query_timeout_seconds: float = setting(2.0, "longest wait of a search for an index outside the storage; then text answers", low=0.05)
     reconciliation_interval_seconds: float = setting(300.0, "time between comparisons with the storage", low=1)
     options: Mapping[str, Any] = setting({}, "settings of that plugin alone (JSON object)", secrecy="secret")

@@ -14,6 +14,8 @@ class App(Group):
     """What concerns the whole service."""
 
     log_level: str = setting("info", "least level that is logged", choices=("debug", "info", "warning", "error", "critical"))
+    log_format: str = setting("text", "`text`, or `json` for one object a line", choices=("text", "json"))
+    reasoning_traces_file: str | None = setting(None, "append what is said to models and by them to this file; it holds what users wrote")
     reasoner: str = setting("auto", "`auto`: `llm` where a model is configured, else `extractive`; or the name of a reasoner plugin")
     embedder: str = setting("hashed", "the name of an embedder plugin; never switched silently on a store that has vectors")
     redis_url: str | None = setting(None, "set: work is delivered by RQ; unset: by the worker itself", secrecy="uri")
@@ -55,7 +57,7 @@ class Db(Group):
     pool_recycle: float = setting(300.0, "age at which a pooled connection is replaced", low=1)
     pool_use_lifo: bool = setting(True, "use the most recent connection first, so that idle ones close")
     connect_timeout_seconds: float = setting(2.0, "longest wait for the database to accept a connection", low=0.1)
-    sql_debug: bool = setting(False, "log every statement")
+    sql_debug: bool = setting(False, "accepted for the sake of older settings: statements are not logged")
     synchronous: str = setting(
         "full",
         "`full`: what was acknowledged survives a power cut; `normal`: the last moments may be lost, for storages that offer the choice",
@@ -76,6 +78,20 @@ class Auth(Group):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Api(Group):
+    """The generations of the API. All are served at once, over the same memory."""
+
+    v1_enabled: bool = setting(True, "serve `/v1`")
+    v2_enabled: bool = setting(True, "serve `/v2`")
+    v3_enabled: bool = setting(True, "serve `/v3`")
+    v1_shared_sessions: bool = setting(True, "`/v1` also shows a user the sessions of `/v2` and `/v3` that it is a member of")
+    v1_deprecated_since: str | None = setting(
+        None, "a date, for instance 2026-01-31: answers of `/v1` say that it is deprecated; unset: silent"
+    )
+    v2_deprecated_since: str | None = setting(None, "the same for `/v2`")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Worker(Group):
     """Background work, wherever it runs."""
 
@@ -83,6 +99,14 @@ class Worker(Group):
     sweep_interval_seconds: float = setting(5.0, "how often one worker looks for work that nobody was woken for", low=0.1)
     max_attempts: int = setting(5, "tries before a task rests as failed", low=1, high=100)
     retry_backoff_seconds: float = setting(40.0, "pause after the first failure; doubles with each further one", low=0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Budget(Group):
+    """What may be spent on models. Reached, background work waits and chat answers without a model, until the day (UTC) is over."""
+
+    daily_tokens: int | None = setting(None, "most tokens, input and output, of each workspace in a day; unset: no bound", low=0)
+    workspaces: Mapping[str, Any] = setting({}, "other bounds for some workspaces, by their id; null for none (JSON object)")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,6 +140,8 @@ class Metrics(Group):
 
     enabled: bool = setting(False, "serve `/metrics`")
     namespace: str | None = setting(None, "label of every metric (default: NAMESPACE)")
+    host: str = setting("127.0.0.1", "address of the worker's own `/metrics`")
+    port: int = setting(9090, "port of the worker's own `/metrics`", low=1, high=65535)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,7 +154,7 @@ class Telemetry(Group):
     batch_size: int = setting(100, "most events in one request", low=1)
     flush_interval_seconds: float = setting(1.0, "longest time an event waits", low=0.01)
     flush_threshold: int = setting(50, "events that are sent at once", low=1)
-    max_retries: int = setting(3, "tries before a batch is dropped", low=0)
+    max_retries: int = setting(3, "tries to send a batch before it goes back to those that wait", low=0)
     max_buffer_size: int = setting(10_000, "most events waiting; the oldest are dropped first", low=1)
     namespace: str | None = setting(None, "part of the events' source (default: NAMESPACE)")
     high_volume_sample_rate: float = setting(1.0, "share of high-volume events that is sent", low=0, high=1)

@@ -23,7 +23,6 @@ WITHOUT_EFFECT = frozenset(
         "PERFORMANCE_LOG_FORMAT",
         "COLLECT_METRICS_LOCAL",
         "LOCAL_METRICS_FILE",
-        "REASONING_TRACES_FILE",
         "DB_TRACING",
         "DERIVER_LOG_OBSERVATIONS",
         "VECTOR_STORE_MIGRATED",
@@ -104,15 +103,22 @@ def _table(layer: Layer, tree: Tree, path: tuple[str, ...], table: Mapping[str, 
             layer.problems.append(f"there is no setting {where} ({layer.source}){did_you_mean(key.lower(), siblings)}")
 
 
-def from_dotenv(path: Path, tree: Tree) -> Layer:
-    """The layer that an `.env` file makes. Raises `ConfigurationError` if it cannot be read."""
+def dotenv_variables(path: Path) -> dict[str, str]:
+    """What an `.env` file sets; nothing if there is none. Raises `ConfigurationError` if it cannot be read."""
+    if not path.is_file():
+        return {}
     from dotenv import dotenv_values
 
     try:
         variables = dotenv_values(path, interpolate=False, encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"cannot read the settings in {path}: {error}") from error
-    return from_variables({name: value or "" for name, value in variables.items()}, tree, str(path), ours=True)
+    return {name: value or "" for name, value in variables.items()}
+
+
+def from_dotenv(path: Path, tree: Tree) -> Layer:
+    """The layer that an `.env` file makes. Raises `ConfigurationError` if it cannot be read."""
+    return from_variables(dotenv_variables(path), tree, str(path), ours=True)
 
 
 def from_variables(variables: Mapping[str, str], tree: Tree, source: str, *, ours: bool) -> Layer:

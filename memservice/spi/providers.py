@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from marshmallow import Schema
 
     from memservice.spi.embedding import Embedder
-    from memservice.spi.llm import LanguageModel
+    from memservice.spi.llm import LanguageModel, ModelCall
     from memservice.spi.reasoner import Reasoner
     from memservice.spi.storage import Storage
     from memservice.spi.vectors import VectorIndex
@@ -24,6 +24,10 @@ SPI_VERSION = 0
 """The version of everything in `memservice.spi`. 0 = may still change; from 1 on only additions."""
 
 
+def _ignore(call: ModelCall) -> None:
+    """Nobody asked to be told."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What the core hands to `open`."""
@@ -33,6 +37,8 @@ class Context:
     logger: logging.Logger
     storage: Storage | None = None
     """The opened storage, for a provider whose `needs_storage` names it; else None."""
+    called: Callable[[ModelCall], None] = _ignore
+    """To be told of each call of a model. Cheap, never raises; not to be called inside a transaction."""
 
 
 Settings = Mapping[str, Any]
@@ -76,7 +82,11 @@ class VectorIndexProvider(_Provider):
 
 @dataclass(frozen=True, slots=True)
 class LanguageModelProvider(_Provider):
-    """A protocol by which language models are reached, named by `…MODEL_CONFIG__TRANSPORT`."""
+    """A protocol by which language models are reached, named by `…MODEL_CONFIG__TRANSPORT`.
+
+    `settings` receives where the model is: `api_key` and `base_url` (None where nothing is set), `timeout` (seconds of one call, or
+    None), and the mappings `extra_body`, `extra_headers` and `extra_query`. It is opened once for each such place.
+    """
 
     open: Callable[[Settings, Context], LanguageModel]
     settings: type[Schema] | None = None

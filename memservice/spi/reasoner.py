@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from memservice.spi.capabilities import Capability
+
+if TYPE_CHECKING:
+    from memservice.spi.toolbox import Step, Toolbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,17 @@ class Utterance:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """For whom a request is made. It is noted with each call of a model, and changes nothing about the answer."""
+
+    workspace_key: int | None = None
+    workspace: str | None = None
+    """Its slug."""
+    run_id: str | None = None
+    """The same for all calls that one answer, or one dream, takes."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeriveRequest:
     """A run of messages of one session, in order, by any speakers; conclusions are wanted about `observed` only."""
 
@@ -36,6 +50,7 @@ class DeriveRequest:
     instructions: str | None = None
     names: dict[str, str] = field(default_factory=dict)
     """Display names by slug, where a peer has one."""
+    origin: Origin = Origin()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +65,35 @@ class Statement:
     premises: tuple[str, ...] = ()
     pattern_type: str | None = None
     confidence: str | None = None
+    model: str | None = None
+    """The model that made it, where it is not that of the whole request."""
+    prompt: str | None = None
+    """The same of the version of the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a call cost. Zero where no model was asked."""
+    """What an answer cost, all its calls together. Zero where no model was asked."""
 
     model: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    calls: int = 0
+    """Calls of a model that gave something."""
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
     statements: Sequence[Statement]
     spent: Spent = Spent()
+    prompt: str | None = None
+    """The version of the prompt, where a model was asked."""
+    scaffold_tokens: int = 0
+    """Of what the model was given besides the messages, by our own count."""
+    hit_input_cap: bool = False
+    """Was something of the messages left out because the model is given only so much?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +105,7 @@ class SummarizeRequest:
     previous: str | None
     max_tokens: int
     instructions: str | None = None
+    origin: Origin = Origin()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +114,10 @@ class Summarized:
 
     content: str
     spent: Spent = Spent()
+    prompt: str | None = None
+    """The version of the prompt, where a model was asked."""
+    scaffold_tokens: int = 0
+    """Of what the model was given besides the messages and the previous summary, by our own count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,24 +149,54 @@ class ConsolidateRequest:
     """For the card alone."""
     card_only: bool = False
     """Nothing but the card is used of the result."""
+    surprising: Sequence[str] = ()
+    """Uids of those of `known` that fit the others least, the oddest first; looked for only where the settings ask for it."""
+    tools: Toolbox | None = None
+    """For looking further than `known`, which is the newest only. Conclusions that it finds may be named like those of `known`."""
+    asked_at: datetime | None = None
+    origin: Origin = Origin()
 
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """`old` is replaced by `new` (a uid of `known`, or an index into `created` written as `#0`, `#1` …), for `reason`."""
+    """`old` is replaced by `new` (a uid of `known`, or an index into `created` written as `#0`, `#1` …), for `reason`.
+
+    Without `new` it is taken back: it no longer holds, and nothing else takes its place.
+    """
 
     old: str
-    new: str
+    new: str | None
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """What one part of a consolidation did: for the task's outcome and for telemetry."""
+
+    name: str
+    """`deduction`, `induction` or `card_refresh`."""
+    steps: Sequence[Step] = ()
+    spent: Spent = Spent()
+    duration_ms: int = 0
+    error: str | None = None
+    """Class of what ended it early; what it had done until then counts. None where it came to its end."""
+    created: Sequence[str] = ()
+    """Levels of the conclusions that it made."""
+    superseded: Sequence[str] = ()
+    """Levels of the conclusions that it let give way."""
+    card_written: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Consolidated:
     created: Sequence[Statement] = ()
+    """A `source_ids` may name an earlier one of these, as `#0`, `#1` …"""
     superseded: Sequence[Superseded] = ()
     card: Sequence[str] | None = None
     """None leaves the card as it is."""
     spent: Spent = Spent()
+    phases: Sequence[Phase] = ()
+    """For a reasoner that works in steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +217,10 @@ class Evidence:
     """Slug of the peer that holds a conclusion."""
     session: str | None = None
     """Slug of the session that it comes from, where it comes from one."""
+    source_ids: tuple[str, ...] = ()
+    """Uids of the conclusions that a conclusion rests on."""
+    asked_for: bool = True
+    """False for a message that is only shown because it stands beside one that was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +234,28 @@ class AnswerRequest:
     level: str = "low"
     response_format: dict[str, Any] | None = None
     instructions: str | None = None
+    asker: str | None = None
+    """Slug of the peer whose memory is asked; None for a question over the whole workspace."""
+    asked_at: datetime | None = None
+    tools: Toolbox | None = None
+    """For looking further than `evidence`."""
+    stream: bool = False
+    """The pieces are passed on as they come, so that it matters when they do."""
+    model_is_spent: bool = False
+    """A model would answer, had the workspace tokens left for today."""
+    origin: Origin = Origin()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What an answer took; what the caller may be told of it."""
+
+    spent: Spent = Spent()
+    steps: Sequence[Step] = ()
+    run_id: str | None = None
+    """The name of the run in the usage ledger and in telemetry; None where no model was asked."""
+    hit_input_cap: bool = False
+    """Was something left out because the model takes only so much?"""
 
 
 class Reasoner(Protocol):
@@ -180,6 +270,10 @@ class Reasoner(Protocol):
 
     def consolidate(self, request: ConsolidateRequest) -> Consolidated: ...
 
-    def answer(self, request: AnswerRequest) -> Iterator[str]:
-        """The answer in pieces, in order. Nothing yielded means that nothing is known."""
+    def answer(self, request: AnswerRequest) -> Iterator[str | Answered]:
+        """The answer in pieces, in order, then maybe one record of what it took. No piece means that there is nothing to say. One that
+        fails may give that record before it raises.
+
+        Closing the iterator ends the work.
+        """
         ...

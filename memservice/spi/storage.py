@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from memservice.spi import nouns
 from memservice.spi.capabilities import Capability
@@ -74,8 +75,33 @@ class View:
         return nouns.Keys(self.rows)
 
     @cached_property
+    def usage(self) -> nouns.Ledger:
+        return nouns.Ledger(self.rows)
+
+    @cached_property
     def facts(self) -> nouns.Facts:
         return nouns.Facts(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolState:
+    """Connections of one process to its database."""
+
+    in_use: int
+    idle: int
+    size: int
+    """How many are kept open at most."""
+    overflow: int
+    """How many are open beyond that."""
+
+
+@runtime_checkable
+class Pooled(Protocol):
+    """A storage that can tell of its connections, for metrics."""
+
+    def pool(self) -> PoolState | None:
+        """None where there are none to tell of, at least not yet. Cheap: asked after every request."""
+        ...
 
 
 class Storage(Protocol):

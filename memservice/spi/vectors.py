@@ -46,7 +46,8 @@ class VectorIndex(Protocol):
     """Vectors, one per row and space. A space belongs to one workspace, so workspaces are apart by construction.
 
     `view` is the storage's open view or transaction when the index lives in that storage (capability `TRANSACTIONAL`), else None;
-    an index without that capability is only ever called after commit, by a task.
+    an index without that capability is only ever written to after commit, by a task. Where it cannot be reached, or fails, it raises
+    `IndexUnavailable`, within a bounded time; opening it does not need it to be there.
     """
 
     capabilities: frozenset[Capability]
@@ -65,6 +66,10 @@ class VectorIndex(Protocol):
 
     def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
         """The vectors of these rows by key, of the direction in which they were stored; a row that has none is left out."""
+        ...
+
+    def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+        """Keys of the rows that have a vector, those greater than `after`, rising, at most `limit`: to compare with the rows."""
         ...
 
     def count(self, view: View | None, space: Space) -> int: ...

@@ -287,6 +287,23 @@ class VectorIndexContract:
         self.delete(engine, [2])
         assert sorted(engine.read(lambda view: engine.index.fetch(view, OURS, [1, 2]))) == [1]
 
+    def test_keys_are_listed_in_portions(self, engine: Engine[VectorIndex]) -> None:
+        def listed(after: int = 0, limit: int = 100, of: Space = OURS) -> list[int]:
+            return engine.read(lambda view: engine.index.keys(view, of, after, limit))
+
+        assert listed() == []
+        self.upsert(engine, [row(key, key, session=1) for key in (9, 100, 1, 20, 3)])
+        self.upsert(engine, [row(2, 60)], THEIRS)
+        assert listed() == [1, 3, 9, 20, 100], "as numbers, not as text"
+        assert (listed(limit=2), listed(3, 2), listed(20), listed(100)) == ([1, 3], [9, 20], [100], [])
+        assert (listed(4, 1), listed(limit=0)) == ([9], [])
+        self.upsert(engine, [row(3, 50), row(9, vector=vector(0, 0, 0, 0))])
+        self.delete(engine, [1])
+        assert listed() == [3, 20, 100]
+        assert listed(of=THEIRS) == [2]
+        engine.write(lambda view: engine.index.drop(view, OURS))
+        assert listed() == []
+
     def test_spaces_are_apart(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(1, 30, session=1), row(2, 40)])
         before = self.query(engine)

@@ -4,36 +4,60 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from memservice.spi.reasoner import AnswerRequest
 from memservice_extractive.evidence import pieces
 from memservice_extractive.fill import Filler
 from memservice_extractive.language import detect
 
-# By language of the question: (an introduction, the same with nobody named, nothing known about {}, nothing known at all).
-_TEXTS: dict[str, tuple[str, str, str, str]] = {
-    "en": (
-        "No language model is configured, so here are the stored statements about {} that fit the question best:",
-        "No language model is configured, so here are the stored statements that fit the question best:",
-        "Nothing is known about {} that would answer this.",
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """What is said around the evidence, in one language."""
+
+    unset: str
+    """Why no model answers: there is none."""
+    spent: str
+    """The same: it may not be asked any more today."""
+    about: str
+    anything: str
+    """An introduction where nobody is named."""
+    unknown: str
+    unknown_anything: str
+
+
+_TEXTS: dict[str, _Texts] = {
+    "en": _Texts(
+        "No language model is configured",
+        "The language model has no tokens left for today",
+        "{why}, so here are the stored statements about {name} that fit the question best:",
+        "{why}, so here are the stored statements that fit the question best:",
+        "Nothing is known about {name} that would answer this.",
         "Nothing is known that would answer this.",
     ),
-    "de": (
-        "Es ist kein Sprachmodell eingerichtet; dies sind die gespeicherten Aussagen zu {}, die am besten zur Frage passen:",
-        "Es ist kein Sprachmodell eingerichtet; dies sind die gespeicherten Aussagen, die am besten zur Frage passen:",
-        "Über {} ist nichts bekannt, was diese Frage beantwortet.",
+    "de": _Texts(
+        "Es ist kein Sprachmodell eingerichtet",
+        "Das Sprachmodell hat für heute keine Tokens mehr",
+        "{why}; dies sind die gespeicherten Aussagen zu {name}, die am besten zur Frage passen:",
+        "{why}; dies sind die gespeicherten Aussagen, die am besten zur Frage passen:",
+        "Über {name} ist nichts bekannt, was diese Frage beantwortet.",
         "Es ist nichts bekannt, was diese Frage beantwortet.",
     ),
-    "zh": (
-        "未配置语言模型，以下是关于 {} 的、与问题最相关的已存内容：",
-        "未配置语言模型，以下是与问题最相关的已存内容：",
-        "没有关于 {} 的信息可以回答这个问题。",
+    "zh": _Texts(
+        "未配置语言模型",
+        "语言模型今日的令牌已用完",
+        "{why}，以下是关于 {name} 的、与问题最相关的已存内容：",
+        "{why}，以下是与问题最相关的已存内容：",
+        "没有关于 {name} 的信息可以回答这个问题。",
         "没有信息可以回答这个问题。",
     ),
-    "ja": (
-        "言語モデルが設定されていないため、質問に最も近い {} についての保存済みの記述を示します：",
-        "言語モデルが設定されていないため、質問に最も近い保存済みの記述を示します：",
-        "{} について、この質問に答えられる情報はありません。",
+    "ja": _Texts(
+        "言語モデルが設定されていない",
+        "言語モデルの本日分のトークンを使い切った",
+        "{why}ため、質問に最も近い {name} についての保存済みの記述を示します：",
+        "{why}ため、質問に最も近い保存済みの記述を示します：",
+        "{name} について、この質問に答えられる情報はありません。",
         "この質問に答えられる情報はありません。",
     ),
 }
@@ -41,15 +65,14 @@ _TEXTS: dict[str, tuple[str, str, str, str]] = {
 
 def answer(request: AnswerRequest) -> Iterator[str]:
     """The introduction and one line a piece, each yielded by itself; with `response_format` one JSON document."""
-    intro, intro_all, nothing, nothing_all = _TEXTS.get(detect(request.question), _TEXTS["en"])
+    texts = _TEXTS.get(detect(request.question), _TEXTS["en"])
     found = pieces(request)
-    unknown = nothing.format(request.subject) if request.subject else nothing_all
-    if request.response_format is not None:
-        yield json.dumps(Filler(request.response_format, found, unknown).value(), ensure_ascii=False)
+    if request.response_format is not None or not found:
+        unknown = (texts.unknown if request.subject else texts.unknown_anything).format(name=request.subject)
+        form = request.response_format
+        yield unknown if form is None else json.dumps(Filler(form, found, unknown).value(), ensure_ascii=False)
         return
-    if not found:
-        yield unknown
-        return
-    yield intro.format(request.subject) if request.subject else intro_all
+    why = texts.spent if request.model_is_spent else texts.unset
+    yield (texts.about if request.subject else texts.anything).format(why=why, name=request.subject)
     for piece in found:
         yield f"\n- {piece.cited}"

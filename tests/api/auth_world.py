@@ -27,7 +27,7 @@ ALL = Principal.all()
 
 def asking(uri: str = "memory://", **more: str) -> Settings:
     """Settings with authentication on."""
-    given = {"DB_CONNECTION_URI": uri, "AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SECRET, **more}
+    given = {"DB_CONNECTION_URI": uri, "AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SECRET, "METRICS_ENABLED": "true", **more}
     return load_settings(environ={}, overrides=given)
 
 

@@ -8,17 +8,40 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flask import Flask
+from flask import Flask, Response
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from backends.stores import STORAGES, store_of
+from backends.vector_stores import vector_store
 from memservice.app import create_app
-from memservice.runtime import Runtime, open_runtime
+from memservice.pipeline.runner import run
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.services import outbox
 from memservice.settings import load_settings
 
-STORAGES = ("sqlite", "memory")
-
 _numbers = count(1)
+
+INDEXED = ("sqlite+qdrant", "sqlite+redis", "postgres+qdrant", "postgres+redis")
+"""A storage, and an index outside it that has the vectors."""
+SEARCHING = (
+    "test_search",
+    "test_recall",
+    "test_conclusions",
+    "test_chat",
+    "test_v1_memory",
+    "test_v2_memory",
+    "test_clone",
+    "test_deletes",
+)
+"""Modules whose tests run on those as well: what they do comes to the vectors."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "runtime" in metafunc.fixturenames:
+        also = INDEXED if metafunc.module.__name__.rpartition(".")[2] in SEARCHING else ()
+        metafunc.parametrize("runtime", (*STORAGES, *also), indirect=True, scope="session")
 
 
 class Api:
@@ -101,22 +124,38 @@ class Api:
             assert name in detail
 
 
-@pytest.fixture(scope="session", params=STORAGES)
+@pytest.fixture(scope="session")
 def runtime(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
-    file: Path = tmp_path_factory.mktemp("store") / "api.db"
-    uri = "memory://" if request.param == "memory" else f"sqlite:///{file}"
-    opened = open_runtime(load_settings(environ={}, cwd=file.parent, overrides={"DB_CONNECTION_URI": uri}))
-    opened.storage.migrate()
-    yield opened
-    opened.close()
+    folder: Path = tmp_path_factory.mktemp("store")
+    storage, _, index = request.param.partition("+")
+    with store_of(storage, folder) as uri, vector_store(index) as (given, plugins):
+        settings = load_settings(environ={}, cwd=folder, overrides={"DB_CONNECTION_URI": uri, **given})
+        opened = Runtime(settings, load_plugins(settings, plugins))
+        opened.storage.migrate()
+        yield opened
+        opened.close()
 
 
 @pytest.fixture(scope="session")
 def app(runtime: Runtime) -> Flask:
-    return create_app(runtime=runtime)
+    made = create_app(runtime=runtime)
+    if not runtime.vectors_transactional:
+
+        @made.after_request
+        def settle(response: Response) -> Response:
+            """What a worker would do within a moment: vectors outside the storage are written by tasks."""
+            with runtime.storage.read() as view:
+                ready = view.tasks.ready(runtime.clock(), 100)
+            for unit in ready:
+                if unit.startswith(f"{outbox.EMBED}:"):
+                    run(runtime, unit)
+            return response
+
+    return made
 
 
 @pytest.fixture
 def api(app: Flask, runtime: Runtime) -> Api:
     """The application and a workspace name that is free. The workspace does not exist yet."""
-    return Api(app, runtime, f"w{next(_numbers)}")
+    # Modules that import this one count for themselves, and use the same store.
+    return Api(app, runtime, f"a{next(_numbers)}")

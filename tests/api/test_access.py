@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from memservice.api import generations, health, v3
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import walk
-from memservice.app import GROUPS, create_app
+from memservice.app import create_app
 from memservice.settings import load_settings
 
+GROUPS = (health.routes, *v3.GROUPS)
 W, P, S = "workspace_id", "peer_id", "session_id"
 
 OPEN = RouteAccess(open=True)
@@ -24,6 +26,7 @@ _S = f"{_W}/sessions/<{S}>"
 
 MATRIX = {
     ("GET", "/health"): OPEN,
+    ("GET", "/health/ready"): OPEN,
     ("POST", "/v3/workspaces/list"): ADMIN,
     ("POST", "/v3/keys"): ADMIN,
     ("GET", "/v3/keys"): ADMIN,
@@ -73,6 +76,9 @@ MATRIX = {
     ("GET", f"{_W}/webhooks/<endpoint_id>/dead_letters"): WORKSPACE,
     ("POST", f"{_W}/deliveries/<delivery_id>/redeliver"): WORKSPACE,
     ("POST", f"{_W}/schedule_dream"): WORKSPACE,
+    ("GET", f"{_W}/queue/failures"): WORKSPACE,
+    ("GET", f"{_W}/usage"): WORKSPACE,
+    ("POST", f"{_W}/queue/failures/retry"): WORKSPACE,
     ("DELETE", _W): WORKSPACE,
     ("DELETE", _S): SESSION,
     ("POST", f"{_S}/clone"): SESSION,
@@ -83,10 +89,9 @@ MATRIX = {
     ("DELETE", f"{_W}/scopes/<scope_id>/sessions/<{S}>"): WORKSPACE,
     ("POST", f"{_W}/scopes/<scope_id>/sessions/list"): WORKSPACE,
     ("GET", f"{_W}/scopes/<scope_id>/status"): WORKSPACE,
-    ("GET", f"/v2/peers/<{P}>/card"): RouteAccess(peer=P, handler=True),
 }
 
-SERVED_ALONGSIDE = {"api-docs.openapi_json", "playground", "playground_asset"}
+SERVED_ALONGSIDE = {"document", "document_v1", "document_v2", "document_v3", "metrics", "playground", "playground_asset"}
 
 
 def test_the_declarations_are_the_matrix() -> None:
@@ -99,14 +104,15 @@ def test_exactly_seven_routes_are_open_to_members() -> None:
 
 
 def test_what_is_declared_names_parameters_of_the_path() -> None:
-    for operation, _ in walk(GROUPS):
+    for operation, _ in walk(generations.GROUPS):
         for name in (operation.access.workspace, operation.access.peer, operation.access.session):
             assert name is None or f"<{name}>" in operation.rule, operation.rule
 
 
 def test_nothing_is_served_undeclared() -> None:
     app = create_app(load_settings(environ={}))
-    declared = {(operation.method, operation.rule.rstrip("/")) for operation, _ in walk(GROUPS)}
+    declared = {(operation.method, operation.rule.rstrip("/")) for operation, _ in walk(generations.GROUPS)}
+    declared |= {(method, rule.rstrip("/")) for group in generations.GROUPS for method, rule in group.undocumented}
     served = {
         (method, rule.rule.rstrip("/"))
         for rule in app.url_map.iter_rules()

@@ -24,11 +24,13 @@ from schemathesis.specs.openapi.checks import (
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 from api.conftest import Api
+from memservice.api import health, v3
 from memservice.api.routing import walk
-from memservice.app import GROUPS, create_app
+from memservice.app import create_app
 from memservice.runtime import open_runtime
 from memservice.settings import load_settings
 
+GROUPS = (health.routes, *v3.GROUPS)
 SECRET = "s" * 40
 ADMIN = {"Authorization": "Bearer " + jwt.encode({"t": "", "ad": True}, SECRET, algorithm="HS256")}
 CHECKS = [
@@ -61,11 +63,11 @@ SEEN: set[tuple[str, str, int]] = set()
 class World:
     """A workspace in which there is one of everything, and the document's operations on it."""
 
-    def __init__(self) -> None:
+    def __init__(self, generation: str = "v3") -> None:
         overrides = {"DB_CONNECTION_URI": "memory://", "AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SECRET}
         self.runtime = open_runtime(load_settings(environ={}, overrides=overrides))
         self.app: Flask = create_app(runtime=self.runtime)
-        self.schema: OpenApiSchema = schemathesis.openapi.from_wsgi("/openapi.json", self.app)
+        self.schema: OpenApiSchema = schemathesis.openapi.from_wsgi(f"/{generation}/openapi.json", self.app)
         self.names: dict[str, str] = {}
         self._workspaces = count(1)
         self.fill()
@@ -91,6 +93,7 @@ class World:
             "session_id": "talk",
             "message_id": said[0]["id"],
             "conclusion_id": known[0]["id"],
+            "observation_id": known[0]["id"],
             "scope_id": "work",
             "endpoint_id": hook["id"],
             # In bodies and queries:

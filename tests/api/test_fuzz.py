@@ -11,12 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memservice.api import health, v3
 from memservice.api.routing import Operation, walk
-from memservice.app import GROUPS
 
 if TYPE_CHECKING:
     from api.conftest import Api
 
+GROUPS = (health.routes, *v3.GROUPS)
 OPERATIONS = [operation for operation, _ in walk(GROUPS)]
 
 VALID: dict[str, Any] = {
@@ -106,13 +107,13 @@ def changed(draw: Callable[[st.SearchStrategy[Any]], Any], value: Any) -> Any:
 
 
 @st.composite
-def bodies(draw: Callable[[st.SearchStrategy[Any]], Any], operation: Operation) -> bytes:
+def bodies(draw: Callable[[st.SearchStrategy[Any]], Any], operation: Operation, good: Any = None) -> bytes:
     how = draw(st.integers(0, 9))
     if how == 0:
         return bytes(draw(raw_bodies))
     if how == 1:
         return json.dumps(draw(values)).encode()
-    body = good_body(operation)
+    body = good_body(operation) if good is None else good
     for _ in range(draw(st.integers(0, 2))):
         body = changed(draw, body)
     return json.dumps(body, ensure_ascii=draw(st.booleans())).encode("utf-8", "surrogatepass")

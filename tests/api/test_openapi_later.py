@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from api.test_openapi import W, differences, ours
+from api.documents import differences, document, ours
+from api.test_openapi import W
 
 TEXT = {"types": ["string"]}
 NULLABLE_TEXT = {"types": ["null", "string"]}
@@ -119,20 +120,18 @@ def missing(want: dict[str, Any], have: dict[str, Any], place: str, *, request: 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_newer_clients_find_what_they_read(name: str) -> None:
     status, want = ANSWERS[name]
-    assert missing(want, ours()[name]["answers"][status], f"{name} answer {status}", request=False) == []
+    assert missing(want, ours("v3")[name]["answers"][status], f"{name} answer {status}", request=False) == []
 
 
 @pytest.mark.parametrize("name", BODIES)
 def test_newer_clients_may_send_what_they_send(name: str) -> None:
-    assert missing(BODIES[name], ours()[name]["body"], f"{name} body", request=True) == []
+    assert missing(BODIES[name], ours("v3")[name]["body"], f"{name} body", request=True) == []
 
 
 @pytest.mark.parametrize("path", [f"{W}/chat", f"{W}/peers/{{peer_id}}/chat"])
 def test_chats_may_answer_as_a_stream(path: str) -> None:
-    from api.test_openapi import document
-
-    assert document()["paths"][path]["post"]["responses"]["200"]["content"].keys() == {"application/json", "text/event-stream"}
+    assert document("v3")["paths"][path]["post"]["responses"]["200"]["content"].keys() == {"application/json", "text/event-stream"}
 
 
 def test_workspace_chat_has_neither_target_nor_filters() -> None:
-    assert not {"target", "filters"} & ours()[f"POST {W}/chat"]["body"]["fields"].keys()
+    assert not {"target", "filters"} & ours("v3")[f"POST {W}/chat"]["body"]["fields"].keys()

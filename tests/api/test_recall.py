@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from api.talker import talking
 from memservice.domain.records import LONG, SHORT, Summary
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from api.conftest import Api
     from memservice.spi.storage import View
 
@@ -337,3 +340,18 @@ class TestQueue:
         assert total(session_id="") == total(observer_id="") == 4, "empty ones are ignored"
         assert total(session_id="none") == total(sender_id="nobody") == 0
         assert api.ok(api.get("/queue/status?session_id=t"))["sessions"] is None
+
+
+def test_how_many_conclusions_there_are_where_nothing_is_said(tmp_path: Path) -> None:
+    with talking(tmp_path, DERIVER_WORKING_REPRESENTATION_MAX_OBSERVATIONS="3") as (api, _):
+        api.say("s", ("alice", "Hello."))
+        api.conclude("alice", "alice", *[f"Alice saw whale number {number}." for number in range(9)])
+
+        def told(answer: dict[str, Any], name: str = "representation") -> int:
+            return str(answer[name]).count("whale")
+
+        assert told(api.ok(api.get("/peers/alice/context"))) == 3
+        assert told(api.ok(api.get("/peers/alice/context?max_conclusions=7"))) == 7
+        assert told(api.ok(api.get("/sessions/s/context?peer_target=alice")), "peer_representation") == 3
+        assert told(api.ok(api.post("/peers/alice/representation", {}))) == 9, "there it is 25"
+        assert told(api.ok(api.post("/peers/alice/representation", {"max_conclusions": None}))) == 3

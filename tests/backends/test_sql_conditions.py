@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backends.sqlite_store import migrated
+from backends.stores import DIALECTS, migrated_on
 from memservice.domain.filters import CONCLUSION, MESSAGE, SESSION, Resource, matches
 from memservice.domain.filters.ast import (
     All,
@@ -33,20 +33,19 @@ from memservice.spi.storage import View
 from memservice.testing import corpus
 from memservice.testing.storage.base import NOW, World, populate
 from memservice.testing.strategies import nodes
-from memservice_sqlite.storage import SqliteStorage
+from memservice_sql.storage import SqlStorage
 
 RESOURCES: dict[type[Any], Resource] = {Message: MESSAGE, Session: SESSION, Conclusion: CONCLUSION}
 
 
-@pytest.fixture(scope="module")
-def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteStorage]:
-    opened = migrated(tmp_path_factory.mktemp("conditions") / "memory.db")
-    yield opened
-    opened.close()
+@pytest.fixture(scope="module", params=DIALECTS)
+def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlStorage]:
+    with migrated_on(request.param, tmp_path_factory.mktemp("conditions")) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
-def rows(storage: SqliteStorage) -> dict[type[Any], list[Any]]:
+def rows(storage: SqlStorage) -> dict[type[Any], list[Any]]:
     def store(view: View) -> dict[type[Any], list[Any]]:
         world: World = populate(view, "w")
         key, alice = world.workspace.key, world.alice.key
@@ -63,7 +62,7 @@ def rows(storage: SqliteStorage) -> dict[type[Any], list[Any]]:
     return storage.write(store)
 
 
-def check(storage: SqliteStorage, rows: list[Any], *conditions: Node) -> None:
+def check(storage: SqlStorage, rows: list[Any], *conditions: Node) -> None:
     record = type(rows[0])
     with storage.read() as view:
         for condition in conditions:
@@ -73,13 +72,13 @@ def check(storage: SqliteStorage, rows: list[Any], *conditions: Node) -> None:
 
 
 @pytest.mark.parametrize("record", RESOURCES, ids=lambda record: record.__name__)
-def test_every_condition_on_every_value(storage: SqliteStorage, rows: dict[type[Any], list[Any]], record: type[Any]) -> None:
+def test_every_condition_on_every_value(storage: SqlStorage, rows: dict[type[Any], list[Any]], record: type[Any]) -> None:
     probes = list(corpus.probes(record))
     check(storage, rows[record], *probes, *map(Not, probes))
 
 
 @pytest.mark.parametrize("record", RESOURCES, ids=lambda record: record.__name__)
-def test_any_filter(storage: SqliteStorage, rows: dict[type[Any], list[Any]], record: type[Any]) -> None:
+def test_any_filter(storage: SqlStorage, rows: dict[type[Any], list[Any]], record: type[Any]) -> None:
     @settings(max_examples=200, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
     @given(nodes(RESOURCES[record]))
     def agrees(condition: Node) -> None:
@@ -93,7 +92,7 @@ EDGES = (2**53 - 1, 2**53, 2**63 - 1, -(2**63), 2.5, -0.0, 1e300, -1e300, float(
 
 
 @pytest.mark.parametrize("edge", EDGES, ids=repr)
-def test_integers_compare_with_any_number(storage: SqliteStorage, rows: dict[type[Any], list[Any]], edge: float) -> None:
+def test_integers_compare_with_any_number(storage: SqlStorage, rows: dict[type[Any], list[Any]], edge: float) -> None:
     leaves: list[Node] = [Equal("tokens", edge), OneOf("tokens", (edge, 3))]
     leaves += [Compare("tokens", op, edge) for op in OPERATORS]
     leaves += [KeyCompare("metadata", "k", op, edge) for op in OPERATORS]
@@ -102,7 +101,7 @@ def test_integers_compare_with_any_number(storage: SqliteStorage, rows: dict[typ
     check(storage, rows[Message], *leaves, *map(Not, leaves))
 
 
-def test_values_of_another_type_match_nothing(storage: SqliteStorage, rows: dict[type[Any], list[Any]]) -> None:
+def test_values_of_another_type_match_nothing(storage: SqlStorage, rows: dict[type[Any], list[Any]]) -> None:
     for value in (1, 1.0, True, "1", NOW):
         leaves: list[Node] = [Equal(field, value) for field in ("content", "tokens", "created_at", "metadata")]
         leaves += [OneOf(field, (value, value)) for field in ("content", "tokens", "created_at")]
@@ -120,7 +119,7 @@ def test_values_of_another_type_match_nothing(storage: SqliteStorage, rows: dict
 
 
 @pytest.mark.parametrize("number", [8, 9, 40])
-def test_many_alternatives(storage: SqliteStorage, rows: dict[type[Any], list[Any]], number: int) -> None:
+def test_many_alternatives(storage: SqlStorage, rows: dict[type[Any], list[Any]], number: int) -> None:
     """Also where some of them differ from the others in shape."""
     session = rows[Message][0].session_key
     spans: list[Node] = [
@@ -135,20 +134,20 @@ def test_many_alternatives(storage: SqliteStorage, rows: dict[type[Any], list[An
     check(storage, rows[Message], *either, *map(Not, either), *both, All((Equal("session_key", session), *either)))
 
 
-def test_more_alternatives_than_an_expression_may_be_deep(storage: SqliteStorage, rows: dict[type[Any], list[Any]]) -> None:
+def test_more_alternatives_than_an_expression_may_be_deep(storage: SqlStorage, rows: dict[type[Any], list[Any]]) -> None:
     texts = tuple(Contains("metadata", {"k": f"{n}"}) for n in range(1_100))
     numbers = tuple(Not(Equal("seq", n)) for n in range(1_100))
     check(storage, rows[Message], Any_(texts), Not(Any_(texts)), All(numbers))
 
 
-def test_changes_of_rows_among_many_alternatives_are_counted(storage: SqliteStorage, rows: dict[type[Any], list[Any]]) -> None:
+def test_changes_of_rows_among_many_alternatives_are_counted(storage: SqlStorage, rows: dict[type[Any], list[Any]]) -> None:
     many = Any_(tuple(Equal("slug", f"session-{n}") for n in range(5, 25)))
     assert storage.write(lambda view: view.rows.change(Session, many, token_total=1)) == 20
     assert storage.write(lambda view: view.rows.increase(Session, many, token_total=-1)) == 20
     assert storage.write(lambda view: view.rows.delete(Conclusion, Any_(tuple(Equal("uid", f"none-{n}") for n in range(20))))) == 0
 
 
-def test_statements_are_compiled_once_per_shape(storage: SqliteStorage, rows: dict[type[Any], list[Any]]) -> None:
+def test_statements_are_compiled_once_per_shape(storage: SqlStorage, rows: dict[type[Any], list[Any]]) -> None:
     def ask(numbers: range) -> None:
         with storage.read() as view:
             for n in numbers:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from cli.conftest import Run
+from e2e.server import serving
 
 Install = Callable[[str, str], str]
 
@@ -83,14 +85,20 @@ def test_a_missing_driver_is_named(memservice: Run, install: Install) -> None:
     assert "needs oracle, which is not installed: pip install oracle" in done.stderr
 
 
+def test_an_unknown_protocol_of_a_model_is_told_before_anything_starts(memservice: Run) -> None:
+    done = memservice("serve", "--port", "0", REASONER="llm", LLM_OPENAI_API_KEY="k", SUMMARY_MODEL_CONFIG__TRANSPORT="opnai")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no plugin offers a language-model protocol called 'opnai'" in done.stderr
+
+
 def test_an_unknown_name_is_answered_with_the_known_ones(memservice: Run) -> None:
     done = memservice("serve", "--port", "0", EMBEDDER="hashd")
     assert done.returncode == 1
     assert "no plugin offers an embedder called 'hashd'" in done.stderr
-    assert "known: hashed" in done.stderr
+    assert "known: gemini, hashed" in done.stderr
     assert "did you mean hashed?" in done.stderr
     storage = memservice("db", "current", DB_CONNECTION_URI="oracle://u:hunter2@h/x")
-    assert "no plugin offers a storage called 'oracle' (DB_CONNECTION_URI); known: memory, sqlite" in storage.stderr
+    assert "no plugin offers a storage called 'oracle' (DB_CONNECTION_URI); known: memory, postgres, postgresql, sqlite" in storage.stderr
     assert "hunter2" not in storage.stderr
 
 
@@ -134,3 +142,10 @@ def test_commands_of_plugins(memservice: Run, install: Install) -> None:
     assert "the command 'serve' of plugin 'greeter 1.0: greeter' is left out" in shown.stderr
     assert "no commands from plugin 'sullen 1.0: sullen': RuntimeError: I will not" in shown.stderr
     assert memservice("db", "current", PYTHONPATH=path).stderr == "", "our own commands ask no plugin for its"
+
+
+@pytest.mark.e2e
+def test_a_model_for_everything_serves(tmp_path: Path) -> None:
+    """Nobody is asked before there is something to ask."""
+    with serving(tmp_path, REASONER="llm", LLM_OPENAI_BASE_URL="http://127.0.0.1:9/v1") as server:
+        assert "reasoner    llm" in server.output

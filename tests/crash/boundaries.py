@@ -1,4 +1,6 @@
-"""Ends a process at one commit after the other and looks at what is left. Run as a program, since it forks: `boundaries.py FOLDER WHAT`.
+"""Ends a process at one commit after the other and looks at what is left.
+
+Run as a program, since it forks: `boundaries.py FOLDER WHAT STORAGE`, where STORAGE is `sqlite` or `postgres`.
 
 Prints one line of JSON: for each point that was reached what the store held after the next start, and what it holds without any end.
 """
@@ -10,10 +12,12 @@ import os
 import shutil
 import sys
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from backends.postgres_server import drop_database, new_database
 from memservice.domain.records import DONE, Collection, Conclusion, Lease, Message, Session, Space, Summary, Task
 from memservice.pipeline import maintenance
 from memservice.pipeline.worker import Worker
@@ -31,9 +35,69 @@ FACTS = [f"I keep {number} bees in the garden behind house {number * 7}." for nu
 KEY = "the request that is sent again"
 
 
-def opened(file: Path, point: str = "") -> Runtime:
+class Stores(ABC):
+    """Stores by name, which can be copied while nobody has them open."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @abstractmethod
+    def uri(self, name: str) -> str: ...
+
+    @abstractmethod
+    def make(self, name: str) -> None:
+        """A new one, without tables."""
+
+    @abstractmethod
+    def copy(self, name: str, to: str) -> None: ...
+
+    @abstractmethod
+    def drop(self, name: str) -> None: ...
+
+    def note(self, name: str, kind: str) -> Path:
+        """A file in which processes tell one another about a store."""
+        return self.folder / f"{name}.{kind}"
+
+
+class Files(Stores):
+    def uri(self, name: str) -> str:
+        return f"sqlite:///{self.folder}/{name}.db"
+
+    def make(self, name: str) -> None:
+        pass
+
+    def copy(self, name: str, to: str) -> None:
+        shutil.copy(self.folder / f"{name}.db", self.folder / f"{to}.db")
+
+    def drop(self, name: str) -> None:
+        (self.folder / f"{name}.db").unlink()
+
+
+class Databases(Stores):
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._uris: dict[str, str] = {}
+
+    def uri(self, name: str) -> str:
+        return self._uris[name]
+
+    def make(self, name: str) -> None:
+        self._uris[name] = new_database()
+
+    def copy(self, name: str, to: str) -> None:
+        self._uris[to] = new_database(self._uris[name])
+
+    def drop(self, name: str) -> None:
+        drop_database(self._uris.pop(name))
+
+    def drop_all(self) -> None:
+        for name in list(self._uris):
+            self.drop(name)
+
+
+def opened(uri: str, point: str = "") -> Runtime:
     os.environ[failpoints.POINTS] = point
-    settings = load_settings(environ={"DB_CONNECTION_URI": f"failpoint+sqlite:///{file}"}, cwd=file.parent)
+    settings = load_settings(environ={"DB_CONNECTION_URI": f"failpoint+{uri}"}, cwd=Path.cwd())
     return Runtime(settings, load_plugins(settings, extra=[failpoints]))
 
 
@@ -91,12 +155,12 @@ def _covered(view: Any, summary: Summary) -> Message | None:
     return found
 
 
-def after_work(file: Path) -> dict[str, Any]:
+def after_work(stores: Stores, name: str) -> dict[str, Any]:
     """What the store holds once everything was done by a process that nothing happens to."""
-    answer = file.with_suffix(".json")
+    answer = stores.note(name, "json")
 
     def look() -> None:
-        rt = opened(file)
+        rt = opened(stores.uri(name))
         write(rt)
         work(rt)
         answer.write_text(json.dumps(held(rt)), encoding="utf-8")
@@ -110,6 +174,7 @@ def after_work(file: Path) -> dict[str, Any]:
 
 def warm_up(folder: Path) -> None:
     """Load, in this process, all the code that its forks would each load for themselves. Nothing stays open."""
+    import memservice_postgres.storage  # noqa: F401
     import memservice_sqlite.storage
     import memservice_sqlite.vectors  # noqa: F401
 
@@ -120,33 +185,36 @@ def warm_up(folder: Path) -> None:
     rt.close()
 
 
-def main(folder: Path, what: str) -> None:
-    warm_up(folder)
-    empty, ready = folder / "empty.db", folder / "ready.db"
+def main(stores: Stores, what: str) -> None:
+    warm_up(stores.folder)
+    stores.make("empty")
 
     def prepare() -> None:
-        rt = opened(empty)
+        rt = opened(stores.uri("empty"))
         rt.storage.migrate()
         sessions.add_peers(rt, Principal.all(), "w", "s", {"bob": MemberConfig(observe_others=True)})
         rt.close()
-        shutil.copy(empty, ready)
-        rt = opened(ready)
+
+    def ready() -> None:
+        rt = opened(stores.uri("ready"))
         write(rt)
         rt.close()
 
     assert in_a_process(prepare) == 0
-    shutil.copy(empty, folder / "whole.db")
-    whole = after_work(folder / "whole.db")
+    stores.copy("empty", "ready")
+    assert in_a_process(ready) == 0
+    stores.copy("empty", "whole")
+    whole = after_work(stores, "whole")
     differing: dict[str, Any] = {}
     reached: list[str] = []
     for place in (failpoints.BEFORE, failpoints.AFTER):
         for number in range(1, 200):
-            point, file = f"kill:{place}:{number}", folder / f"{place}{number}.db"
-            shutil.copy(empty if what == "writing" else ready, file)
-            acknowledged = file.with_suffix(".ack")
+            point, name = f"kill:{place}:{number}", f"{place}{number}"
+            stores.copy("empty" if what == "writing" else "ready", name)
+            acknowledged = stores.note(name, "ack")
 
-            def attempt(file: Path = file, point: str = point, acknowledged: Path = acknowledged) -> None:
-                rt = opened(file, point)
+            def attempt(name: str = name, point: str = point, acknowledged: Path = acknowledged) -> None:
+                rt = opened(stores.uri(name), point)
                 if what == "writing":
                     write(rt, acknowledged)
                 else:
@@ -158,21 +226,21 @@ def main(folder: Path, what: str) -> None:
             if status == 0:
                 break
             reached.append(point)
-            lost = acknowledged_lost(file, acknowledged) if what == "writing" else 0
-            found = after_work(file)
+            lost = acknowledged_lost(stores, name) if what == "writing" else 0
+            found = after_work(stores, name)
             if lost or found != whole:
-                differing[point] = {"lost": lost, **{name: found[name] for name in whole if found[name] != whole[name]}}
-            file.unlink()
+                differing[point] = {"lost": lost, **{part: found[part] for part in whole if found[part] != whole[part]}}
+            stores.drop(name)
     print(json.dumps({"reached": reached, "differing": differing, "whole": whole}))
 
 
-def acknowledged_lost(file: Path, acknowledged: Path) -> int:
+def acknowledged_lost(stores: Stores, name: str) -> int:
     """How many messages that were acknowledged are not there right after the end."""
+    acknowledged, answer = stores.note(name, "ack"), stores.note(name, "count")
     requests = int(acknowledged.read_text(encoding="utf-8")) if acknowledged.exists() else 0
-    answer = file.with_suffix(".count")
 
     def look() -> None:
-        rt = opened(file)
+        rt = opened(stores.uri(name))
         with rt.storage.read() as view:
             answer.write_text(str(view.rows.count(Message)), encoding="utf-8")
         rt.close()
@@ -182,4 +250,13 @@ def acknowledged_lost(file: Path, acknowledged: Path) -> int:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    place = Path(sys.argv[1])
+    os.chdir(place)
+    if sys.argv[3] == "sqlite":
+        main(Files(place), sys.argv[2])
+    else:
+        databases = Databases(place)
+        try:
+            main(databases, sys.argv[2])
+        finally:
+            databases.drop_all()

@@ -18,6 +18,8 @@ from memservice.spi.reasoner import Derived, DeriveRequest, Reasoner
 from memservice_extractive.reasoner import ExtractiveReasoner
 
 FOLDER = "MEMSERVICE_TEST_GATES"
+FAILS = "MEMSERVICE_TEST_GATE_FAILS"
+"""This variable holds a word: from messages that have it nothing can be derived."""
 PATIENCE = 60.0
 
 DERIVE, STORE = "derive", "store"
@@ -43,6 +45,9 @@ class Gated(ExtractiveReasoner):
 
     def derive(self, request: DeriveRequest) -> Derived:
         pass_gate(DERIVE)
+        word = os.environ.get(FAILS)
+        if word and any(word in message.content for message in request.messages if message.new):
+            raise ValueError("this cannot be derived from")
         return super().derive(request)
 
 

@@ -13,10 +13,11 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from backends.postgres_server import connect
 from e2e.server import MEMSERVICE, Server, environment
 
 PATIENCE = 40.0
@@ -77,6 +78,22 @@ def send(pid: int, number: signal.Signals) -> bool:
     return True
 
 
+def stand_still(pid: int, database: Path) -> None:
+    """Stop a process, at a moment when it neither writes to the database nor leads others: what it would hold then, all would wait for."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        send(pid, signal.SIGSTOP)
+        with closing(sqlite3.connect(database, timeout=0.5, isolation_level=None)) as connection, suppress(sqlite3.OperationalError):
+            connection.execute("BEGIN IMMEDIATE")
+            leads = connection.execute("SELECT 1 FROM leases WHERE unit LIKE 'maintenance:%'").fetchall()
+            connection.execute("ROLLBACK")
+            if not leads:
+                return
+        assert time.monotonic() < deadline, "it writes or leads all the time"
+        send(pid, signal.SIGCONT)
+        time.sleep(0.05)
+
+
 def python_path(*folders: Path) -> str:
     """What a child needs to import what the tests import."""
     return os.pathsep.join([*map(str, folders), *(entry for entry in sys.path if entry and "site-packages" not in entry)])
@@ -98,6 +115,10 @@ class Service:
     @property
     def database(self) -> Path:
         return self.folder / "memservice.db"
+
+    @property
+    def uri(self) -> str:
+        return self.settings.get("DB_CONNECTION_URI", f"sqlite:///{self.database}")
 
     @property
     def address(self) -> str:
@@ -177,7 +198,10 @@ class Service:
         return self.post(f"/sessions/{session}/messages", {"messages": messages}, timeout, **headers)
 
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        """Rows of the database file itself, whoever runs."""
+        """Rows of the database itself, whoever runs."""
+        if self.uri.startswith("postgresql"):
+            with connect(self.uri) as other:
+                return other.execute(sql.replace("?", "%s").encode(), values).fetchall()
         with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=30)) as connection:
             return connection.execute(sql, values).fetchall()
 

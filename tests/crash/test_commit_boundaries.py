@@ -11,17 +11,24 @@ from typing import Any
 
 import pytest
 
+from backends.postgres_server import VARIABLE, server
 from crash import boundaries
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 
 
-def ends(folder: Path, what: str) -> Any:
+STORAGES = ("sqlite", "postgres")
+
+
+def ends(folder: Path, what: str, storage: str) -> Any:
     """What `boundaries` found; it runs apart, because it forks."""
     path = os.pathsep.join(entry for entry in sys.path if entry)
+    given = {"PATH": os.environ["PATH"], "PYTHONPATH": path}
+    if storage == "postgres":
+        given[VARIABLE] = server().render_as_string(hide_password=False)
     done = subprocess.run(
-        [sys.executable, boundaries.__file__, str(folder), what],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": path},
+        [sys.executable, boundaries.__file__, str(folder), what, storage],
+        env=given,
         capture_output=True,
         text=True,
         timeout=280,
@@ -31,8 +38,9 @@ def ends(folder: Path, what: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_an_end_at_any_commit_of_the_worker_leaves_what_a_run_without_ends_leaves(tmp_path: Path) -> None:
-    found = ends(tmp_path, "working")
+@pytest.mark.parametrize("storage", STORAGES)
+def test_an_end_at_any_commit_of_the_worker_leaves_what_a_run_without_ends_leaves(tmp_path: Path, storage: str) -> None:
+    found = ends(tmp_path, "working", storage)
     whole = found["whole"]
     # Two speakers, the first of them and `bob` observing: nothing here is empty, or the comparison would tell nothing.
     assert len(whole["conclusions"]) == 4 * len(boundaries.FACTS)
@@ -44,8 +52,9 @@ def test_an_end_at_any_commit_of_the_worker_leaves_what_a_run_without_ends_leave
     assert found["differing"] == {}
 
 
-def test_an_end_at_any_commit_of_a_request_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    found = ends(tmp_path, "writing")
+@pytest.mark.parametrize("storage", STORAGES)
+def test_an_end_at_any_commit_of_a_request_loses_nothing_that_was_acknowledged(tmp_path: Path, storage: str) -> None:
+    found = ends(tmp_path, "writing", storage)
     assert found["reached"] == ["kill:before:1", "kill:before:2", "kill:after:1", "kill:after:2"]
     assert found["differing"] == {}
     assert [seq for _, seq, _, _ in found["whole"]["messages"]] == list(range(1, 2 * len(boundaries.FACTS) + 1))

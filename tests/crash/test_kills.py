@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from backends.stores import store_of
 from crash.processes import Service, eventually, send
 from crash.writers import Writer, writing
 from memservice.domain.records import Conclusion, Message, Session, Summary
@@ -86,9 +87,10 @@ def without_ends(stored: dict[str, list[Message]], folder: Path) -> tuple[Held, 
     return found
 
 
-def survive(serve: Serve, folder: Path, kills: int, seed: int) -> None:
-    jitter = {"DERIVER_POLLING_STARTUP_JITTER_SECONDS": "0", "DERIVER_STALE_WORK_UNIT_CLEANUP_INTERVAL_SECONDS": "1"}
-    service = serve(**jitter)
+def survive(serve: Serve, folder: Path, kills: int, seed: int, uri: str | None = None) -> None:
+    """On the database of that URI, or on the file that a service starts with."""
+    settings = {"DERIVER_POLLING_STARTUP_JITTER_SECONDS": "0", "DERIVER_STALE_WORK_UNIT_CLEANUP_INTERVAL_SECONDS": "1"}
+    service = serve(**settings, **({} if uri is None else {"DB_CONNECTION_URI": uri}))
     service.add_worker()
     writers = [Writer(number, f"s{number % 2}", keys=number < 2) for number in range(4)]
     with writing(service, writers, most=60 + 40 * kills):
@@ -98,7 +100,7 @@ def survive(serve: Serve, folder: Path, kills: int, seed: int) -> None:
     assert done.total() == kills
     assert [writer.wrong for writer in writers] == [[], [], [], []]
 
-    rt = opened(f"sqlite:///{service.database}", folder)
+    rt = opened(service.uri, folder)
     with rt.storage.read() as view:
         sessions = view.rows.page(Session)
         stored = {session.slug: view.messages.run(session.key, 1, session.message_count + 10) for session in sessions}
@@ -131,8 +133,15 @@ def test_nothing_is_lost_or_done_twice_when_processes_end(serve: Serve, tmp_path
     survive(serve, tmp_path, kills=8, seed=20)
 
 
+@pytest.mark.timeout(300)
+def test_nothing_is_lost_or_done_twice_on_postgres_when_processes_end(serve: Serve, tmp_path: Path) -> None:
+    with store_of("postgres", tmp_path) as uri:
+        survive(serve, tmp_path, kills=12, seed=21, uri=uri)
+
+
 @pytest.mark.heavy
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_nothing_is_lost_or_done_twice_when_many_processes_end(serve: Serve, tmp_path: Path, seed: int) -> None:
-    survive(serve, tmp_path, kills=40, seed=seed)
+@pytest.mark.parametrize(("storage", "seed"), [("sqlite", 1), ("sqlite", 2), ("postgres", 3)])
+def test_nothing_is_lost_or_done_twice_when_many_processes_end(serve: Serve, tmp_path: Path, storage: str, seed: int) -> None:
+    with store_of(storage, tmp_path) as uri:
+        survive(serve, tmp_path, kills=40, seed=seed, uri=uri)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from crash.gate import DERIVE, Gates
-from crash.processes import Service, eventually, running, send
+from crash.processes import Service, eventually, running, send, stand_still
 
 pytestmark = pytest.mark.crash
 
@@ -31,7 +31,7 @@ def test_a_worker_that_stood_still_past_its_lease_stores_nothing_when_it_goes_on
     asleep = service.add_worker()
     say(service)
     eventually(lambda: gates.waiting(DERIVE) == asleep.pid, what="the first worker works")
-    send(asleep.pid, signal.SIGSTOP)
+    stand_still(asleep.pid, service.database)
     first = service.rows("SELECT number, owner FROM leases WHERE unit LIKE 'representation:%'")
     gates.open(DERIVE)
     other = service.add_worker()

@@ -66,9 +66,13 @@ def test_the_general_text_comes_before_a_sections_own() -> None:
         ([{"skip_deriver": False}], True),
         ([{"skip_deriver": True, "reasoning": {"enabled": True}}], True),
         ([{"reasoning": {"enabled": None}}, {"deriver_disabled": True}], False),
+        ([{"deriver_disabled": True}, {"reasoning": {"enabled": True}}], False),
+        ([{"reasoning": {"enabled": True}}, {"deriver_disabled": True}], True),
+        ([{"deriver": {"enabled": True}}, {"reasoning": {"enabled": False}}], False),
+        ([{"deriver": {"enabled": True}}, {"deriver_enabled": False}], False),
     ],
 )
-def test_older_switches_count_where_the_present_one_is_unset(layers: list[dict[str, Any]], reasoning: bool) -> None:
+def test_older_switches_count_where_no_stronger_layer_has_the_present_one(layers: list[dict[str, Any]], reasoning: bool) -> None:
     assert resolve(Defaults(), *layers).reasoning is reasoning
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memservice.domain.ids import fingerprint, new_uid
+from memservice.domain.ids import derived_uid, fingerprint, new_uid
 
 
 def test_ids_are_21_characters_that_no_command_line_takes_for_an_option() -> None:
@@ -17,3 +17,11 @@ def test_ids_are_21_characters_that_no_command_line_takes_for_an_option() -> Non
 
 def test_fingerprints_see_through_case_and_white_space_only() -> None:
     assert fingerprint("  I like\ttea ") == fingerprint("i LIKE tea") != fingerprint("I like tea.")
+
+
+def test_derived_uids_look_like_others_and_depend_on_every_part() -> None:
+    found = [derived_uid("a", str(number)) for number in range(2_000)]
+    assert len(set(found)) == len(found)
+    assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{20}", uid) for uid in found)
+    assert derived_uid("a", "1") == found[1]
+    assert derived_uid("a", "b", "c") != derived_uid("a", "bc")

@@ -13,11 +13,11 @@ E2E = Path(__file__).parent
 SECONDS = 400
 
 
-def scenarios(package: str) -> list[str]:
+def scenarios(package: str, files: str = "*") -> list[str]:
     """Names of the scenarios, read from the files: the client that they import is not installed here."""
     return sorted(
         node.name
-        for file in (E2E / package).glob("*.py")
+        for file in (E2E / package).glob(f"{files}.py")
         for node in ast.parse(file.read_text(encoding="utf-8")).body
         if isinstance(node, ast.AsyncFunctionDef) and any(isinstance(d, ast.Name) and d.id == "scenario" for d in node.decorator_list)
     )
@@ -26,15 +26,15 @@ def scenarios(package: str) -> list[str]:
 class Runs:
     """Results of a package's scenarios by face of the client, each run once."""
 
-    def __init__(self, python: Path, package: str, url: str) -> None:
-        self._python, self._package, self._url = python, package, url
+    def __init__(self, python: Path, package: str, url: str, *further: str) -> None:
+        self._python, self._package, self._url, self._further = python, package, url, further
         self._results: dict[str, dict[str, Any]] = {}
 
     def result(self, face: str) -> dict[str, Any]:
         """What `harness.report` says of the face `sync` or `async`."""
         if face not in self._results:
             done = subprocess.run(
-                [str(self._python), "-W", "error::ResourceWarning", "-m", f"e2e.{self._package}", self._url, face],
+                [str(self._python), "-W", "error::ResourceWarning", "-m", f"e2e.{self._package}", self._url, face, *self._further],
                 env={"PATH": os.environ["PATH"], "PYTHONPATH": str(E2E.parent), "PYTHONDONTWRITEBYTECODE": "1"},
                 capture_output=True,
                 text=True,

@@ -31,11 +31,13 @@ def environment(**settings: str) -> dict[str, str]:
 class Server:
     """A started server. What it prints is kept: `output` and `log`."""
 
+    command = MEMSERVICE
+
     def __init__(self, folder: Path, *options: str, **settings: str) -> None:
         self.folder = folder
         self._said: dict[str, list[str]] = {"stdout": [], "stderr": []}
         self.process = subprocess.Popen(
-            [str(MEMSERVICE), "serve", "--port", "0", *options],
+            [str(self.command), "serve", "--port", "0", *options],
             cwd=folder,
             env=environment(**settings),
             stdout=subprocess.PIPE,
@@ -106,7 +108,13 @@ class Server:
 @contextmanager
 def serving(folder: Path, *options: str, **settings: str) -> Iterator[Server]:
     """A healthy server in `folder` (its store is `memservice.db` there), stopped at the end, which has to be clean."""
-    server = Server(folder, *options, **settings)
+    with running(Server(folder, *options, **settings)) as server:
+        yield server
+
+
+@contextmanager
+def running(server: Server) -> Iterator[Server]:
+    """A started server, once it is healthy, stopped at the end, which has to be clean."""
     try:
         server.wait_until_healthy()
         yield server

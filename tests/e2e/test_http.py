@@ -250,3 +250,8 @@ def test_a_connection_is_kept_and_a_slow_one_holds_nobody_up(server: Server, htt
     for _ in range(3):
         answer = http.get("/health")
         assert answer.headers.get("connection", "keep-alive").lower() == "keep-alive"
+
+
+def test_nobody_moves_the_application_by_a_header(http: httpx.Client) -> None:
+    """What a proxy might say of a path's beginning is not believed, since anybody behind one could say it."""
+    assert http.get("/health", headers={"SCRIPT_NAME": "/health"}).json() == {"status": "ok"}

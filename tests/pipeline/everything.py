@@ -54,7 +54,7 @@ def _more(place: Place, view: View, messages: list[r.Message]) -> None:
     )
     (hook,) = view.rows.put([r.WebhookEndpoint(uid=new_uid(), url=f"https://example.org/{new_uid()}", secret="s", **about)])
     view.rows.put([r.Delivery(uid=new_uid(), event_uid=new_uid(), endpoint_key=hook.key, event="test", body="{}", attempt=1, **about)])
-    view.rows.put([r.Usage(task="derive", provider="p", model="m", outcome="ok", **about)])
+    view.rows.put([r.Usage(day="2024-03-01", task="derive", provider="p", model="m", outcome="ok", **about)])
     entry = r.ScopeSession(
         workspace_key=workspace, scope_key=scope.key, session_key=session.key, session=session.slug, state="completed", updated_at=now
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from memservice.domain.errors import IndexUnavailable
 from memservice.domain.records import Conclusion, Message, Space
 from memservice.hookspecs import hookimpl
 from memservice.spi.capabilities import Capability
@@ -108,30 +109,45 @@ class Outside:
     def __init__(self) -> None:
         self.rows: dict[tuple[int, int], VectorRow] = {}
         """By space key and row key."""
+        self.away = False
+        self.asked = 0
+
+    def _look(self, view: View | None) -> None:
+        assert view is None
+        self.asked += 1
+        if self.away:
+            raise IndexUnavailable("the index is away")
 
     def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
-        assert view is None
+        self._look(view)
         self.rows.update({(space.key, row.key): row for row in rows})
 
     def delete(self, view: View | None, space: Space, keys: Sequence[int]) -> None:
-        assert view is None
+        self._look(view)
         for key in keys:
             self.rows.pop((space.key, key), None)
 
     def query(
         self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
     ) -> list[VectorHit]:
-        assert view is None
+        self._look(view)
         hits = [VectorHit(row.key, float(row.vector @ vector)) for (place, _), row in self.rows.items() if place == space.key]
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))[:k]
 
     def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
+        self._look(view)
         return {key: self.rows[space.key, key].vector for key in keys if (space.key, key) in self.rows}
 
+    def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+        self._look(view)
+        return sorted(key for place, key in self.rows if place == space.key and key > after)[:limit]
+
     def count(self, view: View | None, space: Space) -> int:
+        self._look(view)
         return sum(1 for place, _ in self.rows if place == space.key)
 
     def drop(self, view: View | None, space: Space) -> None:
+        self._look(view)
         self.rows = {place: row for place, row in self.rows.items() if place[0] != space.key}
 
     @hookimpl

@@ -91,7 +91,7 @@ def test_messages_are_derived_in_order_however_they_are_batched(place: Place, mo
 
 
 def test_a_costly_reasoner_gets_batches_of_bounded_tokens(start: Start) -> None:
-    place = start(reasoner=Scripted(Capability.COSTLY), DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="40")
+    place = start(reasoner=Scripted(Capability.COSTLY), DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="40", DERIVER_FLUSH_ENABLED="true")
     said = place.say("s", *[("alice", f"Fact number {number} is about a lighthouse in the north.") for number in range(7)])
     each = said[0].tokens
     place.work()
@@ -101,7 +101,7 @@ def test_a_costly_reasoner_gets_batches_of_bounded_tokens(start: Start) -> None:
 
 
 def test_one_long_message_is_derived_whatever_the_bound(start: Start) -> None:
-    place = start(reasoner=Scripted(Capability.COSTLY), DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="1")
+    place = start(reasoner=Scripted(Capability.COSTLY), DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="1", DERIVER_FLUSH_ENABLED="true")
     place.say("s", ("alice", "A message with many more tokens than one."), ("alice", "And another one."))
     place.work()
     assert [len(batch) for batch in place.reasoner.said()] == [1, 1]

@@ -13,6 +13,7 @@ from memservice.domain.records import Card, Collection, Conclusion, Task
 from memservice.services import cards, conclusions, dreams, erasure, outbox, recall, scopes, workspaces
 from memservice.services.dreams import DreamRequest
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Spent, Statement, Superseded
+from memservice.telemetry.events import DreamRun, Event
 from memservice.testing.storage.base import together
 from pipeline.fakes import Lengths, Listener, Outside, Scripted
 from pipeline.place import WHO, WORKSPACE, Place
@@ -154,6 +155,14 @@ class TestGoldScenario:
     def test_the_card_holds_what_is_so_now(self, night: Night) -> None:
         night.dream()
         assert night.card() == ["ATTRIBUTE: My favourite colour is blue.", "ATTRIBUTE: I moved to Berlin."]
+
+    def test_operators_hear_of_it(self, night: Night) -> None:
+        told: list[Event] = []
+        night.place.rt.event_listeners.append(lambda event, at: told.append(event))
+        night.dream()
+        (run,) = [event for event in told if isinstance(event, DreamRun)]
+        assert (run.specialists_run, run.total_iterations, run.total_input_tokens) == ((), 0, 0)
+        assert (run.observer, run.observed, run.dream_type, run.trigger_reason) == ("alice", "alice", "omni", "manual")
 
     def test_a_second_dream_changes_nothing(self, night: Night) -> None:
         night.dream()

@@ -68,6 +68,10 @@ def test_the_frame_is_in_the_language_of_the_question(question: str, intro: str,
     assert answered(question, evidence=()) == [nothing]
 
 
+def test_a_model_that_is_spent_is_told_from_none() -> None:
+    assert answered(model_is_spent=True)[0].startswith("The language model has no tokens left for today, so here are")
+
+
 def test_a_question_about_everybody_names_nobody() -> None:
     assert answered(subject=None)[0] == "No language model is configured, so here are the stored statements that fit the question best:"
     assert answered(subject=None, evidence=()) == ["Nothing is known that would answer this."]

@@ -28,7 +28,7 @@ def consolidated(rows: Sequence[Known], card: Sequence[str] = (), write_card: bo
     return ExtractiveReasoner().consolidate(ConsolidateRequest("bob", "bob", rows, card, write_card))
 
 
-def replaced(*contents: str) -> dict[str, str]:
+def replaced(*contents: str) -> dict[str, str | None]:
     return {pair.old: pair.new for pair in consolidated(known(*contents)).superseded}
 
 

@@ -13,6 +13,7 @@ from memservice.domain.records import Message, Task
 from memservice.hookspecs import hookimpl
 from memservice.pipeline import maintenance
 from memservice.pipeline.worker import Worker
+from memservice.reasoning import choice
 from memservice.services import indexing
 from memservice.spi.reasoner import DeriveRequest
 from services.conftest import Begin
@@ -91,7 +92,7 @@ def test_a_failing_reasoner_is_named_and_its_words_kept_with_the_task(begin: Beg
         raise RuntimeError(f"the model said: {request.messages[0].content}")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(small.rt.reasoner), "derive", lambda self, request: derive(request))
+        patch.setattr(type(small.rt.reasoner_for(choice.DERIVE)), "derive", lambda self, request: derive(request))
         Worker(small.rt).run_until_idle(30)
     with small.rt.storage.read() as view:
         assert any(SECRET in (task.last_error or "") for task in view.rows.page(Task)), "for operators, in the store"

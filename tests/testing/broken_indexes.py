@@ -331,6 +331,39 @@ class TestVectorsKeepTheOld(BrokenVectors):
     caught_by = ("test_upsert_replaces",)
 
 
+class TestVectorsListKeysAsText(BrokenVectors):
+    class broken(MemoryVectorIndex):  # noqa: N801
+        def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+            return sorted((key for key in self._vectors(view, space) if key > after), key=str)[:limit]
+
+    caught_by = ("test_keys_are_listed_in_portions",)
+
+
+class TestVectorsListTheLastKeyAgain(BrokenVectors):
+    """Whoever goes through them in portions never comes to an end."""
+
+    class broken(MemoryVectorIndex):  # noqa: N801
+        def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+            return super().keys(view, space, after - 1, limit)
+
+    caught_by = ("test_keys_are_listed_in_portions",)
+
+
+class TestVectorsListDeletedKeys(BrokenVectors):
+    class broken(MemoryVectorIndex):  # noqa: N801
+        def __init__(self) -> None:
+            self._ever: dict[int, set[int]] = {}
+
+        def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
+            self._ever.setdefault(space.key, set()).update(row.key for row in rows)
+            super().upsert(view, space, rows)
+
+        def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+            return sorted(key for key in self._ever.get(space.key, ()) if key > after)[:limit]
+
+    caught_by = ("test_keys_are_listed_in_portions",)
+
+
 class TestVectorsCacheForEver(BrokenVectors):
     """Answers from what it saw first, until it is opened again."""
 

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 HERE = Path(__file__).parent
-KITS = ("broken_storages", "broken_embedders", "broken_reasoners", "broken_indexes", "broken_webhooks")
+KITS = ("broken_storages", "broken_embedders", "broken_models", "broken_reasoners", "broken_indexes", "broken_webhooks")
 
 pytestmark = pytest.mark.xdist_group("kits")
 

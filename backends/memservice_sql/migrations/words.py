@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from memservice_sql.types import JSON, KEY, UtcDateTime
+from memservice_sql.types import JSON, KEY, TEXT, UtcDateTime
 
 
 def create(table: str, *columns: sa.Column[Any]) -> None:
@@ -32,7 +32,7 @@ def index(table: str, *fields: str, only: str | None = None) -> None:
 
 
 def text(name: str, *, null: bool = False) -> sa.Column[Any]:
-    return sa.Column(name, sa.Text, nullable=null)
+    return sa.Column(name, TEXT, nullable=null)
 
 
 def integer(name: str, *, null: bool = False) -> sa.Column[Any]:

@@ -12,6 +12,18 @@ class Health(Shape):
     status = Text(required=True)
 
 
+class ReadinessCheck(Shape):
+    name = Text(required=True)
+    state = Text(required=True)
+
+
+class Readiness(Shape):
+    """How each part of the installation is: `ok`, `degraded` or `failed`; and the worst of it."""
+
+    status = Text(required=True)
+    checks = ListOf(Part(ReadinessCheck), required=True)
+
+
 class Accepted(Shape):
     """What was asked for will be done in the background."""
 

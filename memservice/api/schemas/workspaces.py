@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from memservice.api.schemas.base import Aliased, NewName, Shape
+from memservice.api.schemas.checks import Length
 from memservice.api.schemas.configuration import WorkspaceConfiguration
-from memservice.api.schemas.fields import Configuration, MapOf, Moment, Object, Part, Text, Whole
+from memservice.api.schemas.fields import Configuration, ListOf, MapOf, Moment, Object, Part, Text, Whole
 
 
 class WorkspaceCreate(Aliased):
@@ -44,3 +45,31 @@ class QueueStatus(Shape):
     in_progress_work_units = Whole(attribute="in_progress", required=True)
     pending_work_units = Whole(attribute="pending", required=True)
     sessions = MapOf(Part(SessionQueueStatus), allow_none=True)
+
+
+class QueueFailure(Shape):
+    """A task that failed every time it was tried."""
+
+    id = Text(attribute="task.uid", required=True)
+    task_type = Text(attribute="task.kind", required=True)
+    session_id = Text(attribute="session", required=True, allow_none=True, metadata={"description": "The session's name"})
+    observer_id = Text(attribute="observer", required=True, allow_none=True)
+    observed_id = Text(attribute="observed", required=True, allow_none=True)
+    attempts = Whole(attribute="task.attempts", required=True)
+    error = Text(attribute="task.last_error", required=True, allow_none=True, metadata={"description": "What the last try ended with"})
+    created_at = Moment(attribute="task.created_at", required=True)
+    failed_at = Moment(attribute="task.finished_at", required=True, allow_none=True)
+
+
+class QueueRetry(Shape):
+    ids = ListOf(
+        Text(),
+        allow_none=True,
+        load_default=None,
+        validate=Length(0, 1000),
+        metadata={"description": "Tasks among the failures; without this, all of them"},
+    )
+
+
+class QueueRetried(Shape):
+    retried = Whole(required=True, metadata={"description": "How many tasks are tried again"})

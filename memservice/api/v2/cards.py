@@ -1,15 +1,15 @@
-"""The peer card by the short path, without its workspace."""
+"""The peer card by the short path, without its workspace. The operation belongs to the group of peers."""
 
 from __future__ import annotations
 
 from memservice.api.auth import RouteAccess
-from memservice.api.routing import Call, Routes
+from memservice.api.routing import Call
 from memservice.api.schemas.peers import PeerCardResponse
 from memservice.api.schemas.queries import AnyWorkspaceTargetQuery
+from memservice.api.v2 import peers
 from memservice.api.v3.peers import Card
-from memservice.services import cards
 
-routes = Routes("v2 peers", "Peers in the second generation of the API.")
+routes = peers.routes
 
 _DEFAULT = "default"
 
@@ -21,10 +21,10 @@ _DEFAULT = "default"
     query=AnyWorkspaceTargetQuery,
     answer=PeerCardResponse,
 )
-def get_peer_card_v2(call: Call, peer_id: str) -> Card:
+def get_peer_card_by_key(call: Call, peer_id: str) -> Card:
     """Get the card that a peer keeps about itself, or about `target`
 
     The workspace is the key's, else the one that `workspace_id` names, else `default`.
     """
     workspace = call.who.workspace or call.query["workspace_id"] or _DEFAULT
-    return Card(cards.get(call.rt, call.who, workspace, peer_id, call.query["target"] or None))
+    return peers.card_of(call, workspace, peer_id)

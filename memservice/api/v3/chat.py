@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from flask import Response, current_app
+from flask import Response
 
-from memservice.api.answers import json_answer
+from memservice.api.answering import answered, say, streamed
 from memservice.api.auth import RouteAccess
-from memservice.api.routing import EXTENSION, Call, Routes
+from memservice.api.routing import Call, Routes
 from memservice.api.schemas import chat as shapes
 from memservice.api.schemas.encoding import encoder
-from memservice.api.streaming import Slots, event_stream
+from memservice.api.streaming import event_stream
 from memservice.services import chat
 from memservice.services.chat import Answer, ChatOptions
 
@@ -37,8 +37,12 @@ def chat_with_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
     With `stream` the answer comes as server-sent events: pieces in `delta.content`, then one event with `done: true`. A stream
     without that last event failed. `response_format` is a JSON Schema with an object at its root; the answer is JSON then.
     """
-    options = _options(call.body, target=call.body["target"] or None, filters=call.body["filters"])
+    options = options_of_peer(call.body)
     return _respond(call.body, lambda: chat.ask_peer(call.rt, call.who, workspace_id, peer_id, options))
+
+
+def options_of_peer(body: Mapping[str, Any]) -> ChatOptions:
+    return _options(body, target=body["target"] or None, filters=body["filters"])
 
 
 @routes.operation(
@@ -65,27 +69,23 @@ def _options(body: Mapping[str, Any], **further: Any) -> ChatOptions:
         scope=body["scope"],
         level=body["reasoning_level"],
         response_format=body["response_format"],
+        stream=body["stream"],
         **further,
     )
 
 
 def _respond(body: Mapping[str, Any], ask: Callable[[], Answer]) -> Response:
-    """The answer, whole or as a stream. It holds one of the places for slow answers until its last byte was sent."""
-    slots: Slots = current_app.extensions[EXTENSION].slots
-    give_back = slots.take()
-    try:
+    """The answer, whole or as a stream."""
+
+    def evidence(answer: Answer) -> dict[str, Any]:
+        return {"evidence": _encode_evidence(answer.evidence, {})} if body["include_evidence"] else {}
+
+    def told() -> Answer:
         answer = ask()
+        if answer.notice is not None:
+            say(answer.notice)
+        return answer
 
-        def evidence() -> dict[str, Any]:
-            return {"evidence": _encode_evidence(answer.evidence, {})} if body["include_evidence"] else {}
-
-        if body["stream"]:
-            response = event_stream(answer.pieces(), evidence)
-            response.call_on_close(give_back)
-            return response
-        content = answer.content()
-    except BaseException:
-        give_back()
-        raise
-    give_back()
-    return json_answer({"content": content, **evidence()})
+    if body["stream"]:
+        return streamed(told, lambda answer: event_stream(answer.pieces(), lambda: {"done": True, **evidence(answer)}))
+    return answered(told, lambda answer: {"content": answer.content(), **evidence(answer)})

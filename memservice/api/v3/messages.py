@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
@@ -40,7 +41,11 @@ def create_messages(call: Call, workspace_id: str, session_id: str) -> Sequence[
     The workspace, the session and the authors are created if missing, and the authors join the session. A request that is repeated with
     the same `Idempotency-Key` header stores nothing again and is answered as the first one was.
     """
-    drafts = [
+    return messages.create(call.rt, call.who, workspace_id, session_id, drafts(call.body), call.headers["idempotency_key"])
+
+
+def drafts(body: Mapping[str, Any]) -> list[Draft]:
+    return [
         Draft(
             content=given["content"],
             author=given["peer_id"],
@@ -48,9 +53,8 @@ def create_messages(call: Call, workspace_id: str, session_id: str) -> Sequence[
             configuration=given["configuration"],
             created_at=given["created_at"],
         )
-        for given in call.body["messages"]
+        for given in body["messages"]
     ]
-    return messages.create(call.rt, call.who, workspace_id, session_id, drafts, call.headers["idempotency_key"])
 
 
 @routes.operation(

@@ -95,8 +95,12 @@ def list_peer_sessions(call: Call, workspace_id: str, peer_id: str) -> Page[Sess
 @routes.operation("POST", _PEER + "/representation", access=_OWN, body=shapes.PeerRepresentationGet, answer=shapes.RepresentationResponse)
 def get_representation(call: Call, workspace_id: str, peer_id: str) -> Representation:
     """What a peer knows about itself, or about another, as Markdown"""
+    return Representation(representation.of_peer(call.rt, call.who, workspace_id, peer_id, representation_options(call)))
+
+
+def representation_options(call: Call) -> RepresentationOptions:
     body = call.body
-    options = RepresentationOptions(
+    return RepresentationOptions(
         target=body["target"],
         session=body["session_id"],
         filters=body["filters"],
@@ -105,9 +109,12 @@ def get_representation(call: Call, workspace_id: str, peer_id: str) -> Represent
         search_top_k=body["search_top_k"],
         search_max_distance=body["search_max_distance"],
         include_most_frequent=bool(body["include_most_frequent"]),
-        max_conclusions=100 if body["max_conclusions"] is None else body["max_conclusions"],
+        max_conclusions=most_conclusions(call, body["max_conclusions"]),
     )
-    return Representation(representation.of_peer(call.rt, call.who, workspace_id, peer_id, options))
+
+
+def most_conclusions(call: Call, given: int | None) -> int:
+    return call.rt.settings.deriver.working_representation_max_observations if given is None else given
 
 
 @routes.operation("GET", _PEER + "/card", access=_OWN, query=TargetQuery, answer=shapes.PeerCardResponse)
@@ -136,7 +143,7 @@ def get_peer_context(call: Call, workspace_id: str, peer_id: str) -> PeerContext
         search_top_k=query["search_top_k"],
         search_max_distance=query["search_max_distance"],
         include_most_frequent=query["include_most_frequent"],
-        max_conclusions=100 if query["max_conclusions"] is None else query["max_conclusions"],
+        max_conclusions=most_conclusions(call, query["max_conclusions"]),
     )
     return context.of_peer(call.rt, call.who, workspace_id, peer_id, options)
 

@@ -14,6 +14,7 @@ from memservice.api.schemas.messages import Message as MessageShape
 from memservice.api.schemas.messages import MessageSearchOptions
 from memservice.api.schemas.queries import PageQuery, SessionContextQuery, SessionGet
 from memservice.api.v3.members import member_configs
+from memservice.api.v3.peers import most_conclusions
 from memservice.domain.records import LONG, SHORT, Message, Session, Summary
 from memservice.services import context, recall, sessions
 from memservice.services.context import SessionContext, SessionContextOptions
@@ -97,7 +98,7 @@ def get_session_context(call: Call, workspace_id: str, session_id: str) -> Sessi
         search_top_k=query["search_top_k"],
         search_max_distance=query["search_max_distance"],
         include_most_frequent=query["include_most_frequent"],
-        max_conclusions=100 if query["max_conclusions"] is None else query["max_conclusions"],
+        max_conclusions=most_conclusions(call, query["max_conclusions"]),
     )
     return context.of_session(call.rt, call.who, workspace_id, session_id, options)
 

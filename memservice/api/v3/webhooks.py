@@ -42,7 +42,7 @@ def delete_webhook_endpoint(call: Call, workspace_id: str, endpoint_id: str) -> 
     webhooks.delete(call.rt, call.who, workspace_id, endpoint_id)
 
 
-@routes.operation("GET", _WEBHOOKS + "/test", access=_OWN, null=True)
+@routes.operation("GET", _WEBHOOKS + "/test", access=_OWN, writes=True, null=True)
 def test_emit(call: Call, workspace_id: str) -> None:
     """Deliver a test event to every endpoint"""
     webhooks.send_test(call.rt, call.who, workspace_id)

@@ -8,11 +8,13 @@ from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schemas import messages as message_shapes
+from memservice.api.schemas import usage as usage_shapes
 from memservice.api.schemas import workspaces as shapes
 from memservice.api.schemas.base import page_of
 from memservice.api.schemas.queries import PageQuery, QueueStatusQuery, WorkspaceGet
 from memservice.domain.records import Message, Workspace
-from memservice.services import queue, recall, workspaces
+from memservice.services import jobs, queue, recall, usage, workspaces
+from memservice.services.jobs import Job, Retried
 from memservice.services.paging import Page
 
 routes = Routes("workspaces", "Workspaces keep everything apart: peers, sessions, messages and conclusions live in one.")
@@ -86,3 +88,36 @@ def get_queue_status(call: Call, workspace_id: str) -> queue.QueueStatus:
     return queue.status(
         call.rt, call.who, workspace_id, query["observer_id"] or None, query["sender_id"] or None, query["session_id"] or None
     )
+
+
+@routes.operation(
+    "GET", "/v3/workspaces/<workspace_id>/usage", access=_OWN, query=usage_shapes.UsageQuery, answer=usage_shapes.UsageReport
+)
+def get_usage(call: Call, workspace_id: str) -> usage.Report:
+    """Tell what calls of models cost
+
+    In tokens, by day, purpose and model; and how much may be spent today.
+    """
+    return usage.of_workspace(call.rt, call.who, workspace_id, call.query["days"])
+
+
+@routes.operation("GET", "/v3/workspaces/<workspace_id>/queue/failures", access=_OWN, query=PageQuery, answer=page_of(shapes.QueueFailure))
+def list_queue_failures(call: Call, workspace_id: str) -> Page[Job]:
+    """List the background work that failed and rests, the latest failure first"""
+    return jobs.failures(call.rt, call.who, workspace_id, paging(call.query))
+
+
+@routes.operation(
+    "POST",
+    "/v3/workspaces/<workspace_id>/queue/failures/retry",
+    access=_OWN,
+    body=shapes.QueueRetry,
+    body_optional=True,
+    answer=shapes.QueueRetried,
+)
+def retry_queue_failures(call: Call, workspace_id: str) -> Retried:
+    """Try failed background work again
+
+    Each task gets all its tries again. An id that is not among the failures is an error, and then none is tried.
+    """
+    return Retried(jobs.retry_failures(call.rt, call.who, workspace_id, call.body["ids"]))

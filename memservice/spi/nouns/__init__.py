@@ -10,6 +10,7 @@ from memservice.spi.nouns.messages import Messages, Position, Summaries
 from memservice.spi.nouns.people import Members, Peers
 from memservice.spi.nouns.places import Located, Sessions, Workspaces
 from memservice.spi.nouns.store import Facts, Spaces
+from memservice.spi.nouns.usage import Ledger, UsageTotal
 from memservice.spi.nouns.webhooks import Webhooks
 from memservice.spi.nouns.work import QueueCount, Tasks
 
@@ -18,6 +19,7 @@ __all__ = [
     "Conclusions",
     "Facts",
     "Keys",
+    "Ledger",
     "Located",
     "Members",
     "Messages",
@@ -28,6 +30,7 @@ __all__ = [
     "Spaces",
     "Summaries",
     "Tasks",
+    "UsageTotal",
     "Webhooks",
     "Workspaces",
 ]

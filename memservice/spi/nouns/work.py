@@ -10,7 +10,7 @@ from typing import Any
 from memservice.domain.filters.ast import TRUE, Compare, Node, all_of, where
 from memservice.domain.records import DONE, FAILED, PENDING, Lease, Task
 from memservice.spi.nouns.base import Noun
-from memservice.spi.rows import Order, UniqueViolation
+from memservice.spi.rows import Order, Rows, UniqueViolation
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,14 @@ class QueueCount:
 
 
 class Tasks(Noun):
+    def __init__(self, rows: Rows) -> None:
+        super().__init__(rows)
+        self.given_work: set[str] = set()
+        """Units that this transaction gave something to do. Who delivers work may wake them after the commit."""
+
     def add(self, tasks: Sequence[Task]) -> list[Task]:
+        # What is to wait is found when its time has come.
+        self.given_work.update(task.unit for task in tasks if task.state == PENDING and task.not_before <= task.created_at)
         return self.rows.put(tasks) if tasks else []
 
     def by_uid(self, uid: str) -> Task | None:
@@ -52,6 +59,7 @@ class Tasks(Noun):
 
     def save(self, task: Task) -> Task:
         """Replace a stored task. Raises `LookupError` if it was erased."""
+        self.given_work.add(task.unit)
         return self.rows.put([task])[0]
 
     def finish(self, keys: Sequence[int], outcome: dict[str, Any], now: datetime) -> None:
@@ -67,8 +75,19 @@ class Tasks(Noun):
 
     def retry(self, keys: Sequence[int], now: datetime) -> int:
         """Give tasks that rest as failed all their attempts again; returns how many."""
-        values = {"state": PENDING, "attempts": 0, "not_before": now, "finished_at": None}
-        return self.rows.change(Task, where(key=tuple(keys), state=FAILED), **values)
+        failed = where(key=tuple(keys), state=FAILED)
+        self.given_work.update(task.unit for task in self.rows.page(Task, failed))
+        return self.rows.change(Task, failed, state=PENDING, attempts=0, not_before=now, finished_at=None)
+
+    def hasten(self, task: Task, now: datetime) -> bool:
+        """Let a pending task that was never tried be due now, however long it was to wait; False if it was worked on meanwhile."""
+        self.given_work.add(task.unit)
+        return self.rows.change(Task, where(key=task.key, state=PENDING, attempts=0), not_before=now) == 1
+
+    def hasten_all(self, kind: str, now: datetime) -> int:
+        """The same for all tasks of a kind; returns how many waited."""
+        waiting = all_of(where(kind=kind, state=PENDING, attempts=0), Compare("not_before", "gt", now))
+        return self.rows.change(Task, waiting, not_before=now)
 
     def purge(self, state: str, before: datetime) -> int:
         """Erase tasks that came to rest in `state` before that time; returns how many."""
@@ -87,8 +106,11 @@ class Tasks(Noun):
 
     def claim(self, unit: str, owner: str, now: datetime, seconds: float) -> Lease | None:
         """Take the unit's lease if it is free or has expired; None if somebody else holds it."""
+        return self.take(unit, self.rows.get(Lease, where(unit=unit), lock=True), owner, now, seconds)
+
+    def take(self, unit: str, held: Lease | None, owner: str, now: datetime, seconds: float) -> Lease | None:
+        """What `claim` does once it has looked: `held` is the unit's lease, locked, or None if there is none to be had."""
         until = now + timedelta(seconds=seconds)
-        held = self.rows.get(Lease, where(unit=unit), lock=True)
         if held is None:
             try:
                 return self.rows.put([Lease(unit=unit, owner=owner, number=1, expires_at=until)])[0]

@@ -19,6 +19,7 @@ from memservice.testing.storage.sharing import SharingChapter
 from memservice.testing.storage.store import StoreChapter
 from memservice.testing.storage.transactions import TransactionsChapter
 from memservice.testing.storage.uniqueness import UniquenessChapter
+from memservice.testing.storage.usage import UsageChapter
 from memservice.testing.storage.work import WorkChapter
 
 __all__ = ["StorageContract"]
@@ -37,5 +38,6 @@ class StorageContract(
     ConclusionsChapter,
     WorkChapter,
     StoreChapter,
+    UsageChapter,
 ):
     """Everything that a storage has to do."""

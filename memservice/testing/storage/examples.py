@@ -165,6 +165,7 @@ def full_rows(w: World, message: int, conclusion: int, task: int, endpoint: int,
         attempts=5,
         last_error=TEXT,
         outcome=JSON,
+        request_id=TEXT,
         not_before=BEFORE_1970,
         created_at=FIRST,
         finished_at=LAST,
@@ -204,6 +205,7 @@ def full_rows(w: World, message: int, conclusion: int, task: int, endpoint: int,
     )
     yield r.Usage(
         **place,
+        day="1969-12-31",
         task="derive",
         provider="p",
         model=TEXT,
@@ -249,5 +251,5 @@ def bare_rows(w: World, message: int, named: int, endpoint: int) -> Iterator[Any
     yield r.WebhookEndpoint(**place, uid=w.uid(207), url="http://b", secret="", created_at=NOW)
     yield r.Delivery(**place, uid=w.uid(208), endpoint_key=endpoint, event_uid="", event="e", body="", attempt=1, created_at=NOW)
     yield r.ApiKey(uid=w.uid(209), created_at=NOW)
-    yield r.Usage(task="t", provider="p", model="m", outcome="ok", created_at=NOW)
+    yield r.Usage(day="", task="t", provider="p", model="m", outcome="ok", created_at=NOW)
     yield r.Fact(name="empty", value="")

@@ -97,6 +97,29 @@ class WorkChapter(Chapter):
             assert view.tasks.ready(NOW, 10) == []
             assert view.tasks.ready(LATER, 10) == ["u"]
 
+    def test_what_waits_can_be_due_at_once(self, storage: Storage, world: World) -> None:
+        """But not what backs off, and nothing that is done."""
+        waits, tried, other, done = storage.write(
+            lambda view: view.tasks.add(
+                [
+                    world.task(1, "a", not_before=LATER),
+                    world.task(2, "b", not_before=LATER, attempts=1),
+                    world.task(3, "c", not_before=LATER, kind="another"),
+                    world.task(4, "d", not_before=LATER, state=DONE, finished_at=NOW),
+                ]
+            )
+        )
+        assert storage.write(lambda view: view.tasks.hasten(waits, NOW))
+        assert not storage.write(lambda view: view.tasks.hasten(tried, NOW))
+        assert not storage.write(lambda view: view.tasks.hasten(done, NOW))
+        with storage.read() as view:
+            assert view.tasks.ready(NOW, 10) == ["a"]
+        assert storage.write(lambda view: view.tasks.hasten_all("another", NOW)) == 1
+        assert storage.write(lambda view: view.tasks.hasten_all("another", NOW)) == 0
+        with storage.read() as view:
+            assert view.tasks.ready(NOW, 10) == ["a", "c"]
+            assert view.tasks.by_uid(other.uid) == replace(other, not_before=NOW)
+
     def test_when_the_next_task_is_due(self, storage: Storage, world: World) -> None:
         with storage.read() as view:
             assert view.tasks.next_due() is None

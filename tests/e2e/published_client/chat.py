@@ -6,7 +6,7 @@ import json
 from typing import Any, Literal
 
 from honcho.http.exceptions import NotFoundError, UnprocessableEntityError  # type: ignore[import-not-found]
-from pydantic import BaseModel  # type: ignore[import-not-found]
+from pydantic import BaseModel
 
 from e2e.published_client.harness import Caller, ids, scenario
 
@@ -16,7 +16,7 @@ SISTER = "My sister Clara teaches physics in Lyon."
 GOATS = "I keep seven goats on the island."
 
 
-class Finding(BaseModel):  # type: ignore[misc]  # the base is known in the client's environment only
+class Finding(BaseModel):
     answer: str
     certain: bool
     kind: Literal["animal", "person", "other"]

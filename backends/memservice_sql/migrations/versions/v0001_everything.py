@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from memservice_sql.migrations.words import boolean, create, index, integer, json, loose, ref, text, time, unique
-from memservice_sql.types import KEY
+from memservice_sql.types import KEY, TEXT
 
 revision = "0001"
 down_revision = None
@@ -53,6 +53,7 @@ def _create_tables() -> None:
         integer("attempts"),
         text("last_error", null=True),
         json("outcome"),
+        text("request_id", null=True),
         time("not_before"),
         time("created_at"),
         time("finished_at", null=True),
@@ -60,6 +61,7 @@ def _create_tables() -> None:
     create(
         "usage",
         loose("workspace_key", null=True),
+        text("day"),
         text("task"),
         text("provider"),
         text("model"),
@@ -286,7 +288,7 @@ def _create_tables() -> None:
 
 def _create_list_tables() -> None:
     """The elements of list columns, one row each."""
-    for name, item in (("conclusion_sources", sa.Column("source_uid", sa.Text)), ("conclusion_messages", sa.Column("message_key", KEY))):
+    for name, item in (("conclusion_sources", sa.Column("source_uid", TEXT)), ("conclusion_messages", sa.Column("message_key", KEY))):
         op.create_table(
             name,
             sa.Column("conclusion_key", KEY, nullable=False, autoincrement=False),
@@ -310,7 +312,8 @@ def _create_indexes() -> None:
     index("tasks", "finished_at", only="failed")
     index("tasks", "workspace_key", "kind", "state", "session_key", "unit")
     index("usage", "created_at")
-    index("usage", "workspace_key", "created_at")
+    index("usage", "day")
+    index("usage", "workspace_key", "day")
     unique("workspaces", "slug", but="deleting")
     unique("workspaces", "uid")
     unique("workspaces", "v1_name", but="deleting")
@@ -348,7 +351,7 @@ def _create_indexes() -> None:
     index("conclusions", "collection_key", "state", "level", "fingerprint")
     index("conclusions", "key", "deleted_at", only="deleted")
     index("conclusions", "session_key", "state")
-    index("conclusions", "workspace_key", "observed", "observer", "state", "created_at", "key")
+    index("conclusions", "workspace_key", "observed", "state", "created_at", "key")
     index("conclusions", "workspace_key", "state", "created_at", "key")
     unique("documents", "uid")
     index("documents", "collection_key", "created_at", "key")

@@ -1,0 +1,33 @@
+"""The storage in a PostgreSQL database: for many writers and several machines. Full text and vectors live in the same database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from memservice.hookspecs import hookimpl
+from memservice.spi.capabilities import Capability
+from memservice.spi.providers import Context, Settings, StorageProvider
+
+if TYPE_CHECKING:
+    from memservice.spi.storage import Storage
+
+
+def _open(settings: Settings, context: Context) -> Storage:
+    from memservice_postgres.storage import open_storage
+
+    return open_storage(settings, context.logger)
+
+
+@hookimpl
+def memservice_storages() -> Iterable[StorageProvider]:
+    """`DB_CONNECTION_URI=postgresql+psycopg://user:password@host/database`. Needs the extra `postgres`."""
+    from memservice_postgres.settings import PostgresSettings
+
+    yield StorageProvider(
+        name="postgres",
+        schemes=("postgresql", "postgres"),
+        open=_open,
+        settings=PostgresSettings,
+        capabilities=frozenset({Capability.SHARED}),
+    )

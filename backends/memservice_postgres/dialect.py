@@ -1,0 +1,213 @@
+"""What is PostgreSQL's own, behind the questions of `memservice_sql.dialect`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.pool import NullPool, QueuePool
+from sqlalchemy.types import TypeEngine
+
+from memservice.domain.errors import ConfigurationError
+from memservice_postgres import errors, json_conditions
+from memservice_postgres.connections import Place, driver_of, in_transaction, is_alive, tell
+from memservice_postgres.json_text import encode, encode_rows, read
+from memservice_sql.dialect import JsonLeaf, SqlDialect
+from memservice_sql.statements import Cursor, Slots
+from memservice_sql.tables import metadata
+
+MIGRATION_SECONDS = 120
+"""How long to wait for another process that migrates."""
+MIGRATING = 0x6D656D73657276
+"""The number of the advisory lock under which this release and all later ones migrate."""
+
+_BEGIN = {True: b"BEGIN", False: b"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"}
+
+_LISTED = "FROM json_array_elements(%s::json) WITH ORDINALITY AS given (v, place) ORDER BY place"
+
+described: sa.Dialect = PGDialect_psycopg(  # type: ignore[no-untyped-call]
+    paramstyle="format", json_serializer=encode, json_deserializer=read
+)
+"""Compiles our statements."""
+
+
+class PostgresDialect(SqlDialect):
+    driver_error = psycopg.Error
+    survives_errors = False
+    inserts_whole = True
+
+    def __init__(
+        self,
+        place: Place,
+        *,
+        pool_size: int = 10,
+        max_overflow: int = 20,
+        recycle: float = 300.0,
+        lifo: bool = True,
+        pre_ping: bool = True,
+        pooled: bool = True,
+    ) -> None:
+        self._place = place
+        self.schema = place.schema
+        self._pre_ping = pre_ping and pooled
+        self._pool: dict[str, Any] = {"poolclass": NullPool}
+        if pooled:
+            self._pool = {
+                "poolclass": QueuePool,
+                "pool_size": pool_size,
+                "max_overflow": max_overflow,
+                "pool_timeout": place.lock_seconds,
+                "pool_recycle": recycle,
+                "pool_use_lifo": lifo,
+            }
+        self._inserts: dict[tuple[str, bool, bool], str] = {}
+        self._unique: dict[str | None, tuple[str, tuple[str, ...]]] = {
+            index.name: (table.name, tuple(index.columns.keys())) for table in metadata.tables.values() for index in table.indexes
+        }
+
+    def engine(self) -> sa.Engine:
+        engine = sa.create_engine(
+            "postgresql+psycopg://",
+            creator=self._place.connect,
+            pool_reset_on_return=None,  # `transaction` ends what it began
+            use_native_hstore=False,  # looking for it costs each connection a query
+            hide_parameters=True,  # errors may be logged, and are kept with tasks
+            json_deserializer=read,
+            **self._pool,
+        )
+        if self._pre_ping:
+            sa.event.listen(engine, "checkout", _check)
+            sa.event.listen(engine, "checkin", _note_use)
+        return engine
+
+    def turn(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    @contextmanager
+    def transaction(self, connection: sa.Connection, *, writing: bool) -> Iterator[None]:
+        driver = driver_of(connection)
+        try:
+            tell(driver, _BEGIN[writing])
+            try:
+                yield
+                tell(driver, b"COMMIT")
+            finally:
+                if in_transaction(driver):
+                    tell(driver, b"ROLLBACK")
+        finally:
+            if driver.closed:
+                connection.invalidate()
+
+    @contextmanager
+    def migration(self, connection: sa.Connection) -> Iterator[None]:
+        driver = driver_of(connection)
+        with self.transaction(connection, writing=True):
+            tell(driver, f"SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '{MIGRATION_SECONDS}s'".encode())
+            tell(driver, f"SELECT pg_advisory_xact_lock({MIGRATING})".encode())
+            encoding = driver.info.parameter_status("server_encoding")
+            if encoding != "UTF8":
+                raise ConfigurationError(
+                    f"The database {self._place.name} has the encoding {encoding}, which cannot hold every text. "
+                    "Create one with: createdb --encoding UTF8 --template template0 memservice"
+                )
+            if self._place.schema != "public":
+                tell(driver, f'CREATE SCHEMA IF NOT EXISTS "{self._place.schema}"'.encode())
+            yield
+
+    def translate(self, error: Exception) -> Exception | None:
+        return errors.meaning(error, self._place.name)
+
+    def broken_unique(self, error: Exception) -> tuple[str, tuple[str, ...]] | None:
+        return self._unique.get(error.diag.constraint_name) if isinstance(error, psycopg.errors.UniqueViolation) else None
+
+    def insert(self, cursor: Cursor, table: sa.Table, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[int]:
+        several = len(rows) > 1
+        values = [encode_rows(rows)] if several else rows[0]
+        keys = _keys(cursor, self._insert(table, columns, several=several, yields=True), values)
+        if len(keys) == len(rows):
+            return keys
+        # Some row is there already. The statement did not fail, so the transaction lives; now find out what stood in the way.
+        if keys:
+            cursor.execute(f'DELETE FROM "{table.name}" WHERE key = ANY(%s)', [keys])  # noqa: S608 - a table of ours
+        cursor.execute("SAVEPOINT inserting", ())
+        try:
+            keys = _keys(cursor, self._insert(table, columns, several=several, yields=False), values)
+        except psycopg.Error:
+            cursor.execute("ROLLBACK TO inserting", ())
+            raise
+        finally:
+            cursor.execute("RELEASE inserting", ())
+        return keys
+
+    def _insert(self, table: sa.Table, columns: Sequence[str], *, several: bool, yields: bool) -> str:
+        """An INSERT of one row (a parameter for each column) or several (one JSON text), that `yields` where a row is there already."""
+        known_as = (table.name, several, yields)
+        if known_as not in self._inserts:
+            names = [table.c[name] for name in columns]
+            types = {column.name: column.type.compile(described).removesuffix(' COLLATE "C"') for column in names}
+            listed = ", ".join(f'"{name}"' for name in types)
+            if several:
+                # Keys are given out in the order of the list.
+                places = ", ".join(f"(v->>{n})::{type_}" for n, type_ in enumerate(types.values()))
+                source = f"SELECT {places} {_LISTED}"
+            else:
+                source = f"VALUES ({', '.join(f'%s::{type_}' for type_ in types.values())})"
+            conflict = " ON CONFLICT DO NOTHING" if yields else ""
+            self._inserts[known_as] = f'INSERT INTO "{table.name}" ({listed}) {source}{conflict} RETURNING key'
+        return self._inserts[known_as]
+
+    def affected(self, cursor: Cursor) -> int:
+        return cursor.rowcount
+
+    def list_value(self, values: Sequence[Any]) -> Any:
+        return encode_rows(values) if values and isinstance(values[0], tuple) else list(values)
+
+    def one_of(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
+        return column == sa.any_(slots.take(postgresql.ARRAY(_bare(column.type))))
+
+    def value_rows(self, slots: Slots, types: Sequence[TypeEngine[Any]]) -> sa.CTE:
+        each = sa.func.json_array_elements(sa.cast(slots.take(sa.Text()), sa.JSON), type_=sa.JSON).column_valued("v")
+        columns = [sa.cast(each.op("->>")(sa.literal_column(f"{n}")), _bare(type_)).label(f"v{n}") for n, type_ in enumerate(types)]
+        return sa.select(*columns).cte().prefix_with("MATERIALIZED")
+
+    def substring(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
+        return sa.func.strpos(json_conditions.folded(column), slots.take(sa.Text())) > 0
+
+    def json_values(self, leaf: JsonLeaf) -> tuple[Hashable, Sequence[Any]]:
+        return json_conditions.parts(leaf)
+
+    def json_condition(self, column: sa.ColumnElement[Any], shape: Any, slots: Slots) -> sa.ColumnElement[bool]:
+        return json_conditions.condition(column, shape, slots)
+
+    def create_indexes(self, connection: sa.Connection) -> None:
+        from memservice_postgres import search_schema
+
+        search_schema.create(connection)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _keys(cursor: Cursor, sql: str, values: Sequence[Any]) -> list[int]:
+    cursor.execute(sql, values)
+    return sorted(row[0] for row in cursor.fetchall())
+
+
+def _bare(type_: TypeEngine[Any]) -> TypeEngine[Any]:
+    """The type without a collation: that of the column decides."""
+    return sa.Text() if isinstance(type_, sa.Text) else type_
+
+
+def _check(driver: Any, record: Any, fairy: Any) -> None:
+    if not is_alive(driver, record):
+        raise sa.exc.DisconnectionError("the connection was closed")
+
+
+def _note_use(driver: Any, record: Any) -> None:
+    record.info["used"] = time.monotonic()

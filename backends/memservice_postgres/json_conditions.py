@@ -1,0 +1,121 @@
+"""Conditions inside JSON, as `memservice.domain.filters.jsontext` says them in SQL.
+
+The columns are `json`, which keeps what was written, key order and number format included; conditions ask the same as `jsonb`, as the
+indexes do (`memservice_postgres.search_schema`). What can be said by containment is: that is what the indexes know.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from memservice.domain.filters.ast import Contains, Holds, KeyCompare, KeyEqual, KeyOneOf, KeySubstring
+from memservice.domain.filters.jsontext import NUMERIC, fold
+from memservice_postgres.json_text import encode
+from memservice_sql.dialect import JsonLeaf
+from memservice_sql.statements import Slots
+
+FOLD = "memservice_fold"
+
+_NUMBER_TEXT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?")
+"""Numbers written as `jsontext.number_text` writes them."""
+_OPERATORS: dict[str, Callable[[Any, Any], sa.ColumnElement[bool]]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
+}
+
+
+def parts(leaf: JsonLeaf) -> tuple[Hashable, Sequence[Any]]:
+    """What of a leaf shapes the SQL, and the values of its slots."""
+    match leaf:
+        case Contains(_, None):
+            return "null", []
+        case Contains(_, dict() | list() as wanted):
+            return "contains", [encode(wanted)]
+        case Contains(_, wanted):
+            return "is", [encode(wanted)]
+        case Holds(_, item):
+            return "contains", [encode([item])]
+        case KeyEqual(_, key, text):
+            if text in ("true", "false"):
+                return "contains either", [encode({key: text}), encode({key: text == "true"})]
+            if _NUMBER_TEXT.fullmatch(text) and text != "-0":
+                return "contains either", [encode({key: text}), f"{{{encode(key)}:{text}}}"]
+            return "contains", [encode({key: text})]
+        case KeyOneOf(_, key, texts):
+            return "one of", [key, list(texts)]
+        case KeyCompare(_, key, op, str() as operand):
+            return f"text {op}", [key, operand]
+        case KeyCompare(_, key, op, operand):
+            return f"number {op}", [key, repr(operand)]
+        case KeySubstring(_, key, needle):
+            return "substring", [key, fold(needle)]
+    raise AssertionError(f"no such leaf: {leaf!r}")
+
+
+def condition(column: sa.ColumnElement[Any], shape: str, slots: Slots) -> sa.ColumnElement[bool]:
+    """The SQL of that shape. May be null."""
+    whole = sa.cast(column, postgresql.JSONB)
+    match shape.split():
+        case ["null"]:
+            return column.is_(None)
+        case ["contains"]:
+            return _contains(whole, slots)
+        case ["contains", "either"]:
+            return _contains(whole, slots) | _contains(whole, slots)
+        case ["is"]:
+            return whole == sa.cast(slots.take(sa.Text()), postgresql.JSONB)
+    value = whole.op("->", return_type=postgresql.JSONB())(slots.take(sa.Text()))
+    match shape.split():
+        case ["one", "of"]:
+            return _text(value) == sa.any_(slots.take(postgresql.ARRAY(sa.Text())))
+        case ["text", op]:
+            holds = _OPERATORS[op](_text(value), slots.take(sa.Text()))
+            structure = sa.func.jsonb_typeof(value).in_([sa.literal_column("'object'"), sa.literal_column("'array'")])
+            return sa.func.coalesce(holds, structure, type_=sa.Boolean()) if op == "ne" else holds
+        case ["number", op]:
+            return _OPERATORS[op](_number(value), sa.cast(slots.take(sa.Text()), sa.Numeric))
+        case ["substring"]:
+            listed = sa.case((sa.func.jsonb_typeof(value) == sa.literal_column("'array'"), value), else_=sa.func.jsonb_build_array(value))
+            item = sa.func.jsonb_array_elements(listed, type_=postgresql.JSONB).column_valued("item")
+            return sa.exists(sa.select(sa.text("1")).where(sa.func.strpos(folded(_text(item)), slots.take(sa.Text())) > 0))
+    raise AssertionError(f"no shape {shape!r}")
+
+
+def folded(text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """Text as `memservice.domain.filters.jsontext.fold` makes it."""
+    made: sa.ColumnElement[Any] = getattr(sa.func, FOLD)(text)
+    return made
+
+
+def _contains(whole: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
+    return whole.op("@>", is_comparison=True, return_type=sa.Boolean())(sa.cast(slots.take(sa.Text()), postgresql.JSONB))
+
+
+def _text(value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    plain = value.op("#>>", return_type=sa.Text())(sa.literal_column("'{}'"))
+    number = sa.cast(sa.func.trim_scale(sa.cast(plain, sa.Numeric)), sa.Text())
+    found = sa.case(
+        (_is(value, "string") | _is(value, "boolean"), plain),
+        (_is(value, "number"), number),
+    )
+    return sa.collate(found, "C")
+
+
+def _number(value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    plain = value.op("#>>", return_type=sa.Text())(sa.literal_column("'{}'"))
+    spelled = _is(value, "string") & plain.op("~", is_comparison=True)(sa.literal_column(f"'^({NUMERIC})$'"))
+    return sa.case((_is(value, "number") | spelled, sa.cast(plain, sa.Numeric)))
+
+
+def _is(value: sa.ColumnElement[Any], type_: str) -> sa.ColumnElement[bool]:
+    return sa.func.jsonb_typeof(value) == sa.literal_column(f"'{type_}'")

@@ -1,0 +1,39 @@
+"""What the two indexes share: the view's connection, and `Where` as SQL."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
+
+from memservice.spi.where import Where
+from memservice_postgres.connections import Driver, driver_of
+
+if TYPE_CHECKING:
+    from memservice.spi.storage import View
+
+_CONDITIONS = {
+    "sessions": "r.session_key = ANY(%(sessions)s::bigint[])",
+    "authors": "r.author_key = ANY(%(authors)s::bigint[])",
+    "observers": "r.observer_key = ANY(%(observers)s::bigint[])",
+    "observed": "r.observed_key = ANY(%(observed)s::bigint[])",
+    "levels": "r.level = ANY(%(levels)s::text[])",
+    "since": "r.at >= %(since)s::timestamptz",
+    "until": "r.at <= %(until)s::timestamptz",
+}
+
+
+def driver_behind(view: View | None) -> Driver:
+    """The connection of the view's transaction. Raises TypeError for a view of another kind of storage, or for None."""
+    connection = getattr(getattr(view, "rows", None), "connection", None)
+    if not isinstance(connection, Connection) or connection.dialect.name != "postgresql":
+        raise TypeError("this index lives in the PostgreSQL storage and needs one of its views")
+    return driver_of(connection)
+
+
+def fitting(where: Where) -> tuple[str, dict[str, Any]]:
+    """Conditions on the narrowed table `r`, each begun with AND, and their parameters."""
+    given = {field.name: value for field in fields(where) if (value := getattr(where, field.name)) is not None}
+    text = "".join(f" AND {_CONDITIONS[name]}" for name in given)
+    return text, {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}

@@ -1,0 +1,105 @@
+"""Opening the storage: its database, and what lives in it."""
+
+from __future__ import annotations
+
+import logging
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from memservice.domain.errors import SchemaVersionError
+from memservice.spi.capabilities import Capability
+from memservice_postgres import vector_schema
+from memservice_postgres.bell import Bell
+from memservice_postgres.connections import Place, driver_of, place_of
+from memservice_postgres.dialect import PostgresDialect, described
+from memservice_postgres.text import PostgresTextIndex
+from memservice_postgres.vector_indexes import SpaceIndexes
+from memservice_sql.storage import SqlStorage
+
+if TYPE_CHECKING:
+    from memservice.spi.providers import Settings
+    from memservice.spi.vectors import VectorIndex
+
+CAPABILITIES = frozenset({Capability.SHARED})
+
+
+class PostgresStorage(SqlStorage):
+    name = "postgres"
+    capabilities = CAPABILITIES
+    attempts_at_taken = 8
+    """Writers that run at once meet in one row after the other: the workspace, the session, each peer."""
+
+    def __init__(self, place: Place, dialect: PostgresDialect, log: logging.Logger, indexes: SpaceIndexes | None) -> None:
+        """`indexes`: None if vectors are kept elsewhere."""
+        super().__init__(dialect, described, place.name)
+        self.text = PostgresTextIndex()
+        self._bell = Bell(place, super().announce, log)
+        self._indexes = indexes
+
+    if TYPE_CHECKING:
+        vectors: VectorIndex | None
+    else:
+        # numpy is imported by the first who asks for vectors.
+        @cached_property
+        def vectors(self) -> VectorIndex | None:
+            if self._indexes is None:
+                return None
+            from memservice_postgres.vectors import PostgresVectorIndex
+
+            return PostgresVectorIndex(self._indexes)
+
+    def check(self) -> None:
+        super().check()
+        if self._indexes is not None:
+            with self.translated(), self.engine.connect() as connection:
+                if not vector_schema.exists(driver_of(connection)):
+                    raise SchemaVersionError(
+                        f"The database {self._place} has no table of vectors yet. Create it with: memservice db upgrade"
+                    )
+
+    def migrate(self) -> None:
+        super().migrate()
+        if self._indexes is None:
+            return
+        with self.translated(), self.engine.connect() as connection:
+            driver = driver_of(connection)
+            if not vector_schema.exists(driver):
+                with self._dialect.migration(connection):
+                    vector_schema.ensure(driver, self._place)
+
+    def announce(self) -> None:
+        super().announce()
+        self._bell.ring()
+
+    def wait_for_work(self, timeout: float) -> bool:
+        self._bell.listen()
+        return super().wait_for_work(timeout)
+
+    def close(self) -> None:
+        self._bell.close()
+        super().close()
+
+
+def open_storage(settings: Settings, log: logging.Logger) -> PostgresStorage:
+    """`settings` as `PostgresSettings` loads them. Connects to nothing yet."""
+    given: dict[str, Any] = dict(settings)
+    place = place_of(
+        given["uri"],
+        schema=given["schema"],
+        connect_seconds=given["connect_timeout_seconds"],
+        lock_seconds=given["pool_timeout"],
+        statement_seconds=given["statement_timeout_seconds"],
+        durable=given["synchronous"] != "normal",
+        prepares=given["prepared_statements"],
+    )
+    dialect = PostgresDialect(
+        place,
+        pool_size=given["pool_size"],
+        max_overflow=given["max_overflow"],
+        recycle=given["pool_recycle"],
+        lifo=given["pool_use_lifo"],
+        pre_ping=given["pool_pre_ping"],
+        pooled=given["pool_class"] != "null",
+    )
+    indexes = SpaceIndexes(place, log, half=given["half_precision"]) if given["vectors"] else None
+    return PostgresStorage(place, dialect, log, indexes)

@@ -1,0 +1,74 @@
+"""The table of vectors. Apart from the migrations, since a database may do without: it needs the extension pgvector."""
+
+from __future__ import annotations
+
+import re
+
+import psycopg
+
+from memservice.domain.errors import ConfigurationError
+from memservice_postgres.connections import Driver
+
+OLDEST = (0, 8)
+"""pgvector that goes on searching when a filter took too many hits away."""
+
+_WITHOUT = 'Or keep vectors elsewhere: set VECTOR_STORE_TYPE, and DB_OPTIONS to {"vectors": false}.'
+
+_STATEMENTS = (
+    # Of several dimensions: a space has one, so its index names it (`memservice_postgres.vector_indexes`).
+    """
+    CREATE TABLE IF NOT EXISTS vectors (
+        space_key BIGINT NOT NULL,
+        row_key BIGINT NOT NULL,
+        session_key BIGINT,
+        author_key BIGINT,
+        observer_key BIGINT,
+        observed_key BIGINT,
+        level TEXT COLLATE "C",
+        at TIMESTAMPTZ,
+        vector VECTOR NOT NULL,
+        PRIMARY KEY (space_key, row_key)
+    )
+    """,
+    # As long as it fits into a page, a vector stays with its row: fetching it from elsewhere takes longer than comparing it.
+    "ALTER TABLE vectors ALTER COLUMN vector SET STORAGE EXTERNAL",
+    "ALTER TABLE vectors SET (toast_tuple_target = 8160)",
+    "CREATE INDEX IF NOT EXISTS vectors_pair ON vectors (space_key, observed_key, observer_key)",
+    "CREATE INDEX IF NOT EXISTS vectors_session ON vectors (space_key, session_key)",
+    "CREATE INDEX IF NOT EXISTS vectors_author ON vectors (space_key, author_key)",
+)
+
+
+def exists(driver: Driver) -> bool:
+    return bool(driver.execute("SELECT to_regclass('vectors') IS NOT NULL").fetchall()[0][0])
+
+
+def ensure(driver: Driver, place: str) -> None:
+    """Create what is missing, in the connection's transaction. Raises `ConfigurationError`, saying what to do, without pgvector."""
+    version = _one(driver, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+    if version is None:
+        version = _one(driver, "SELECT default_version FROM pg_available_extensions WHERE name = 'vector'")
+        if version is None:
+            raise ConfigurationError(
+                f"The server of the database {place} does not have the extension pgvector. Install it there (on Debian: apt install "
+                f"postgresql-<version>-pgvector), then run: memservice db upgrade. {_WITHOUT}"
+            )
+        try:
+            driver.execute("CREATE EXTENSION vector")
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise ConfigurationError(
+                f"This user may not add the extension pgvector to the database {place}. Let its owner or a superuser run there: "
+                f"CREATE EXTENSION vector; then run: memservice db upgrade. {_WITHOUT}"
+            ) from error
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST:
+        raise ConfigurationError(
+            f"The database {place} has pgvector {version}; this needs {'.'.join(map(str, OLDEST))} or newer. Install that on its server, "
+            f"then run there: ALTER EXTENSION vector UPDATE; and: memservice db upgrade. {_WITHOUT}"
+        )
+    for statement in _STATEMENTS:
+        driver.execute(statement)
+
+
+def _one(driver: Driver, sql: str) -> str | None:
+    found = driver.execute(sql.encode()).fetchone()
+    return None if found is None else str(found[0])

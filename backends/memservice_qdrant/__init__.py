@@ -1,0 +1,26 @@
+"""Vectors in a Qdrant server: for many workspaces, and for more vectors than one database should hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from memservice.hookspecs import hookimpl
+from memservice.spi.providers import Context, Settings, VectorIndexProvider
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import VectorIndex
+
+
+def _open(settings: Settings, context: Context) -> VectorIndex:
+    from memservice_qdrant.vectors import open_index
+
+    return open_index(settings)
+
+
+@hookimpl
+def memservice_vector_indexes() -> Iterable[VectorIndexProvider]:
+    """`VECTOR_STORE_TYPE=qdrant` and `VECTOR_STORE_URL=http://host:6333`, with `VECTOR_STORE_API_KEY` if it asks for one."""
+    from memservice_qdrant.settings import QdrantSettings
+
+    yield VectorIndexProvider(name="qdrant", open=_open, settings=QdrantSettings)

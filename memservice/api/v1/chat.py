@@ -1,0 +1,39 @@
+"""Chat."""
+
+from __future__ import annotations
+
+from flask import Response
+
+from memservice.api.answering import answered, streamed
+from memservice.api.routing import Call
+from memservice.api.schemas import v1 as shapes
+from memservice.api.streaming import text_stream
+from memservice.api.v1 import paths, sessions
+from memservice.services.chat import Answer
+from memservice.services.v1 import chat
+from memservice.services.v1.located import Path
+
+routes = sessions.routes
+
+
+@routes.operation(
+    "POST",
+    paths.SESSION + "/chat",
+    access=paths.OF_SESSION,
+    body=shapes.DialecticOptions,
+    answer=shapes.DialecticResponse,
+    stream=True,
+)
+def chat_with_user(call: Call, app_id: str, user_id: str, session_id: str) -> Response:
+    """Ask what is known about the user
+
+    Several questions get one answer. With `stream` the bare text comes as it is made.
+    """
+    path, queries = Path(app_id, user_id, session_id), call.body["queries"]
+
+    def ask() -> Answer | None:
+        return chat.ask(call.rt, call.who, path, queries, call.body["stream"])
+
+    if call.body["stream"]:
+        return streamed(ask, lambda answer: text_stream(chat.pieces(answer), "text/event-stream"))
+    return answered(ask, lambda answer: {"content": chat.content(answer)})

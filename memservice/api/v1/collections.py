@@ -1,0 +1,66 @@
+"""Collections."""
+
+from __future__ import annotations
+
+from memservice.api.paging import paging
+from memservice.api.routing import Call, Routes
+from memservice.api.schemas import v1 as shapes
+from memservice.api.schemas.base import page_of
+from memservice.api.schemas.queries import PageQuery
+from memservice.api.v1 import paths
+from memservice.api.v1.sessions import Done
+from memservice.domain.records import NamedCollection
+from memservice.services.paging import Page
+from memservice.services.v1 import collections
+from memservice.services.v1.located import Path
+
+routes = Routes("collections", "Collections hold documents. The one called `honcho` holds what is known about the user.", "v1")
+
+
+@routes.operation("POST", paths.COLLECTIONS, access=paths.OF_USER, body=shapes.CollectionCreate, answer=shapes.Collection)
+def create_collection(call: Call, app_id: str, user_id: str) -> NamedCollection:
+    """Create a collection
+
+    A name that is taken is a conflict.
+    """
+    return collections.create(call.rt, call.who, Path(app_id, user_id), call.body["name"], call.body["metadata"])
+
+
+@routes.operation("GET", paths.COLLECTIONS, access=paths.LOOK_UP_COLLECTION, query=shapes.CollectionQuery, answer=shapes.Collection)
+def get_collection(call: Call, app_id: str, user_id: str) -> NamedCollection:
+    """Get a collection: the one of this id, else the one that the key is for"""
+    return collections.get(call.rt, call.who, Path(app_id, user_id), call.query["collection_id"])
+
+
+@routes.operation(
+    "POST",
+    paths.COLLECTIONS + "/list",
+    access=paths.OF_USER,
+    query=PageQuery,
+    body=shapes.CollectionGet,
+    body_optional=True,
+    answer=page_of(shapes.Collection),
+)
+def get_collections(call: Call, app_id: str, user_id: str) -> Page[NamedCollection]:
+    """List a user's collections"""
+    return collections.page(call.rt, call.who, Path(app_id, user_id), call.body["filter"], paging(call.query))
+
+
+@routes.operation("GET", paths.COLLECTIONS + "/name/<name>", access=paths.OF_USER, answer=shapes.Collection)
+def get_collection_by_name(call: Call, app_id: str, user_id: str, name: str) -> NamedCollection:
+    """Get a collection by its name"""
+    return collections.by_name(call.rt, call.who, Path(app_id, user_id), name)
+
+
+@routes.operation("PUT", paths.COLLECTION, access=paths.OF_COLLECTION, body=shapes.CollectionUpdate, answer=shapes.Collection)
+def update_collection(call: Call, app_id: str, user_id: str, collection_id: str) -> NamedCollection:
+    """Rename a collection, or replace its metadata"""
+    path = Path(app_id, user_id, collection=collection_id)
+    return collections.update(call.rt, call.who, path, call.body["name"], call.body["metadata"])
+
+
+@routes.operation("DELETE", paths.COLLECTION, access=paths.OF_COLLECTION, answer=shapes.Deleted)
+def delete_collection(call: Call, app_id: str, user_id: str, collection_id: str) -> Done:
+    """Delete a collection with its documents"""
+    collections.delete(call.rt, call.who, Path(app_id, user_id, collection=collection_id))
+    return Done("Collection deleted successfully")

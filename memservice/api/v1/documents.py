@@ -1,0 +1,77 @@
+"""Documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memservice.api.paging import paging
+from memservice.api.routing import Call, Routes
+from memservice.api.schemas import v1 as shapes
+from memservice.api.schemas.base import page_of
+from memservice.api.schemas.queries import PageQuery
+from memservice.api.v1 import paths
+from memservice.api.v1.sessions import Done
+from memservice.services.paging import Page
+from memservice.services.v1 import documents
+from memservice.services.v1.documents import Kept
+from memservice.services.v1.located import Path
+
+routes = Routes("documents", "Texts of a collection, found by what they say.", "v1")
+
+_DOCUMENT = paths.DOCUMENTS + "/<document_id>"
+
+
+def _path(app_id: str, user_id: str, collection_id: str) -> Path:
+    return Path(app_id, user_id, collection=collection_id)
+
+
+@routes.operation("POST", paths.DOCUMENTS, access=paths.OF_COLLECTION, body=shapes.DocumentCreate, answer=shapes.Document)
+def create_document(call: Call, app_id: str, user_id: str, collection_id: str) -> Kept:
+    """Store a document"""
+    return documents.create(call.rt, call.who, _path(app_id, user_id, collection_id), call.body["content"], call.body["metadata"])
+
+
+@routes.operation(
+    "POST",
+    paths.DOCUMENTS + "/list",
+    access=paths.OF_COLLECTION,
+    query=PageQuery,
+    body=shapes.DocumentGet,
+    body_optional=True,
+    answer=page_of(shapes.Document),
+)
+def get_documents(call: Call, app_id: str, user_id: str, collection_id: str) -> Page[Kept]:
+    """List a collection's documents"""
+    return documents.page(call.rt, call.who, _path(app_id, user_id, collection_id), call.body["filter"], paging(call.query))
+
+
+@routes.operation(
+    "POST", paths.DOCUMENTS + "/query", access=paths.OF_COLLECTION, body=shapes.DocumentQuery, answer=shapes.Document, many=True
+)
+def query_documents(call: Call, app_id: str, user_id: str, collection_id: str) -> Sequence[Kept]:
+    """Find the documents that are nearest to a text
+
+    Nearest first.
+    """
+    body = call.body
+    return documents.query(call.rt, call.who, _path(app_id, user_id, collection_id), body["query"], body["top_k"], body["filter"])
+
+
+@routes.operation("GET", _DOCUMENT, access=paths.OF_COLLECTION, answer=shapes.Document)
+def get_document(call: Call, app_id: str, user_id: str, collection_id: str, document_id: str) -> Kept:
+    """Get a document"""
+    return documents.get(call.rt, call.who, _path(app_id, user_id, collection_id), document_id)
+
+
+@routes.operation("PUT", _DOCUMENT, access=paths.OF_COLLECTION, body=shapes.DocumentUpdate, answer=shapes.Document)
+def update_document(call: Call, app_id: str, user_id: str, collection_id: str, document_id: str) -> Kept:
+    """Replace a document's content or metadata"""
+    body = call.body
+    return documents.update(call.rt, call.who, _path(app_id, user_id, collection_id), document_id, body["content"], body["metadata"])
+
+
+@routes.operation("DELETE", _DOCUMENT, access=paths.OF_COLLECTION, answer=shapes.Deleted)
+def delete_document(call: Call, app_id: str, user_id: str, collection_id: str, document_id: str) -> Done:
+    """Delete a document"""
+    documents.delete(call.rt, call.who, _path(app_id, user_id, collection_id), document_id)
+    return Done("Document deleted successfully")

@@ -1,0 +1,32 @@
+"""Keys, for administrators."""
+
+from __future__ import annotations
+
+from memservice.api.routing import Call, Routes
+from memservice.api.schemas import v1 as shapes
+from memservice.api.v1 import paths
+from memservice.domain.jwt_claims import Claims
+from memservice.services import keys
+
+routes = Routes("keys", "What callers show to be let in: tokens for an app, or for a user, a session or a collection in it.", "v1")
+
+
+@routes.operation("POST", "/v1/keys", access=paths.OF_ADMINS, query=shapes.KeyQuery, answer=shapes.NewKey)
+def create_key(call: Call) -> keys.Minted:
+    """Make a key
+
+    For the narrowest thing that is named; it need not exist. With `workspace_id` or `peer_id` it is a key of the later generations:
+    some of their clients ask for it here.
+    """
+    keys.require_enabled(call.rt)
+    query = call.query
+    if query["workspace_id"] or query["peer_id"]:
+        wanted = keys.Wanted(workspace=query["workspace_id"], peer=query["peer_id"], session=query["session_id"])
+        return keys.mint(call.rt, call.who, wanted, query["expires_at"])
+    named = Claims(
+        app_uid=query["app_id"] or None,
+        user_uid=query["user_id"] or None,
+        owned_session_uid=query["session_id"] or None,
+        collection_uid=query["collection_id"] or None,
+    )
+    return keys.mint_by_uid(call.rt, call.who, named, query["expires_at"])

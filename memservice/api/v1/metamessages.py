@@ -1,0 +1,59 @@
+"""Metamessages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from memservice.api.paging import paging
+from memservice.api.routing import Call, Routes
+from memservice.api.schemas import v1 as shapes
+from memservice.api.schemas.base import page_of
+from memservice.api.schemas.queries import PageQuery
+from memservice.api.v1 import paths
+from memservice.services.paging import Page
+from memservice.services.v1 import metamessages
+from memservice.services.v1.located import Path
+from memservice.services.v1.metamessages import Note, NoteDraft
+
+routes = Routes("metamessages", "Notes about a user, a session or a message.", "v1")
+
+
+def _draft(given: Mapping[str, Any]) -> NoteDraft:
+    return NoteDraft(
+        given["metamessage_type"], given.get("content"), given["session_id"] or None, given["message_id"] or None, given.get("metadata")
+    )
+
+
+@routes.operation("POST", paths.METAMESSAGES, access=paths.OF_USER, body=shapes.MetamessageCreate, answer=shapes.Metamessage)
+def create_metamessage(call: Call, app_id: str, user_id: str) -> Note:
+    """Store a metamessage about the user; with `session_id` about that session, with `message_id` too about that message"""
+    return metamessages.create(call.rt, call.who, Path(app_id, user_id), _draft(call.body))
+
+
+@routes.operation(
+    "POST",
+    paths.METAMESSAGES + "/list",
+    access=paths.OF_USER,
+    query=PageQuery,
+    body=shapes.MetamessageGet,
+    body_optional=True,
+    answer=page_of(shapes.Metamessage),
+)
+def get_metamessages(call: Call, app_id: str, user_id: str) -> Page[Note]:
+    """List a user's metamessages: all, or those with a label, about a session, about a message"""
+    return metamessages.page(call.rt, call.who, Path(app_id, user_id), _draft(call.body), call.body["filter"], paging(call.query))
+
+
+@routes.operation("GET", paths.METAMESSAGES + "/<metamessage_id>", access=paths.OF_USER, answer=shapes.Metamessage)
+def get_metamessage(call: Call, app_id: str, user_id: str, metamessage_id: str) -> Note:
+    """Get a metamessage"""
+    return metamessages.get(call.rt, call.who, Path(app_id, user_id), metamessage_id)
+
+
+@routes.operation(
+    "PUT", paths.METAMESSAGES + "/<metamessage_id>", access=paths.OF_USER, body=shapes.MetamessageUpdate, answer=shapes.Metamessage
+)
+def update_metamessage(call: Call, app_id: str, user_id: str, metamessage_id: str) -> Note:
+    """Change what a metamessage is about, its label, or its metadata"""
+    return metamessages.update(call.rt, call.who, Path(app_id, user_id), metamessage_id, _draft(call.body))

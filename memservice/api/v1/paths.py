@@ -1,0 +1,28 @@
+"""The paths of the first generation, what they name, and which keys open them."""
+
+from __future__ import annotations
+
+from memservice.api.auth import RouteAccess
+
+APPS = "/v1/apps"
+APP = APPS + "/<app_id>"
+USERS = APP + "/users"
+USER = USERS + "/<user_id>"
+SESSIONS = USER + "/sessions"
+SESSION = SESSIONS + "/<session_id>"
+MESSAGES = SESSION + "/messages"
+METAMESSAGES = USER + "/metamessages"
+COLLECTIONS = USER + "/collections"
+COLLECTION = COLLECTIONS + "/<collection_id>"
+DOCUMENTS = COLLECTION + "/documents"
+
+OF_ADMINS = RouteAccess(admin=True)
+OF_APP = RouteAccess(workspace="app_id", by_uid=True)
+OF_USER = RouteAccess(workspace="app_id", peer="user_id", by_uid=True)
+OF_SESSION = RouteAccess(workspace="app_id", peer="user_id", session="session_id", by_uid=True)
+OF_COLLECTION = RouteAccess(workspace="app_id", peer="user_id", collection="collection_id", collections=True, by_uid=True)
+
+# What a look-up is about may be named by the query or by the key itself: the service decides.
+LOOK_UP_APP = RouteAccess(handler=True)
+LOOK_UP = RouteAccess(workspace="app_id", handler=True, by_uid=True)
+LOOK_UP_COLLECTION = RouteAccess(workspace="app_id", handler=True, collections=True, by_uid=True)

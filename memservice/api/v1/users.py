@@ -1,0 +1,63 @@
+"""Users."""
+
+from __future__ import annotations
+
+from memservice.api.paging import paging
+from memservice.api.routing import Call, Routes
+from memservice.api.schemas import v1 as shapes
+from memservice.api.schemas.base import page_of
+from memservice.api.schemas.queries import PageQuery
+from memservice.api.v1 import paths
+from memservice.domain.records import Peer
+from memservice.services.paging import Page
+from memservice.services.v1 import users
+from memservice.services.v1.located import Path
+
+routes = Routes("users", "Users are those about whom things are remembered.", "v1")
+
+
+@routes.operation("POST", paths.USERS, access=paths.OF_APP, body=shapes.UserCreate, answer=shapes.User)
+def create_user(call: Call, app_id: str) -> Peer:
+    """Create a user
+
+    A name that is taken is a conflict.
+    """
+    return users.create(call.rt, call.who, app_id, call.body["name"], call.body["metadata"])
+
+
+@routes.operation("GET", paths.USERS, access=paths.LOOK_UP, query=shapes.UserQuery, answer=shapes.User)
+def get_user(call: Call, app_id: str) -> Peer:
+    """Get a user: the one of this id, else the one that the key is for"""
+    return users.get(call.rt, call.who, app_id, call.query["user_id"])
+
+
+@routes.operation(
+    "POST",
+    paths.USERS + "/list",
+    access=paths.OF_APP,
+    query=PageQuery,
+    body=shapes.UserGet,
+    body_optional=True,
+    answer=page_of(shapes.User),
+)
+def get_users(call: Call, app_id: str) -> Page[Peer]:
+    """List an app's users"""
+    return users.page(call.rt, call.who, app_id, call.body["filter"], paging(call.query))
+
+
+@routes.operation("GET", paths.USERS + "/name/<name>", access=paths.OF_APP, answer=shapes.User)
+def get_user_by_name(call: Call, app_id: str, name: str) -> Peer:
+    """Get a user by its name"""
+    return users.by_name(call.rt, call.who, app_id, name)
+
+
+@routes.operation("GET", paths.USERS + "/get_or_create/<name>", access=paths.OF_APP, writes=True, answer=shapes.User)
+def get_or_create_user(call: Call, app_id: str, name: str) -> Peer:
+    """Get a user by its name, or create it"""
+    return users.get_or_create(call.rt, call.who, app_id, name)
+
+
+@routes.operation("PUT", paths.USER, access=paths.OF_USER, body=shapes.UserUpdate, answer=shapes.User)
+def update_user(call: Call, app_id: str, user_id: str) -> Peer:
+    """Rename a user, or replace its metadata"""
+    return users.update(call.rt, call.who, Path(app_id, user_id), call.body["name"], call.body["metadata"])

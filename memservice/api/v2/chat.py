@@ -1,0 +1,51 @@
+"""Chat: questions about a peer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response
+
+from memservice.api import v3
+from memservice.api.answering import answered, streamed
+from memservice.api.auth import RouteAccess
+from memservice.api.routing import Call
+from memservice.api.streaming import event_stream, text_stream
+from memservice.api.v2 import spelling
+from memservice.api.v2.routes import Routes
+from memservice.api.v2.shapes import peers as shapes
+from memservice.services import chat
+from memservice.services.chat import Answer
+
+routes = Routes("chat", "Questions in natural language, answered from what is known.")
+
+NO_ANSWER = "None"
+"""What this generation answers where there is nothing to say."""
+
+_LAST: dict[str, Any] = {"delta": {"content": None}, "done": True}
+
+
+@routes.operation(
+    "POST",
+    "/v2/workspaces/<workspace_id>/peers/<peer_id>/chat",
+    access=RouteAccess(workspace="workspace_id", peer="peer_id"),
+    body=shapes.DialecticOptions,
+    answer=shapes.ChatResponse,
+    stream=True,
+)
+def chat_with_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
+    """Ask what a peer knows about itself, or about `target`
+
+    With `stream` the answer comes as server-sent events: pieces in `delta.content`, then one event with `done: true`. A stream
+    without that last event failed.
+    """
+    body = call.body
+
+    def ask() -> Answer:
+        return chat.ask_peer(call.rt, call.who, workspace_id, peer_id, v3.chat.options_of_peer(body))
+
+    if not body["stream"]:
+        return answered(ask, lambda answer: {"content": answer.content() or NO_ANSWER})
+    if body["early"] or spelling.early():
+        return streamed(ask, lambda answer: text_stream(answer.pieces()))
+    return streamed(ask, lambda answer: event_stream(answer.pieces(), lambda: _LAST))

@@ -1,0 +1,55 @@
+"""Messages, and files that become messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memservice.api import v3
+from memservice.api.auth import RouteAccess
+from memservice.api.paging import paging
+from memservice.api.routing import Call
+from memservice.api.schemas.base import page_of
+from memservice.api.schemas.messages import Message as MessageShape
+from memservice.api.schemas.queries import PageQuery
+from memservice.api.v2.routes import Routes
+from memservice.api.v2.shapes import messages as shapes
+from memservice.domain.records import Message
+from memservice.services import sessionless
+from memservice.services.paging import Page
+
+routes = Routes("messages", "What was said, in order.")
+
+_MESSAGES = "/v2/workspaces/<workspace_id>/sessions/<session_id>/messages"
+_OF_PEER = "/v2/workspaces/<workspace_id>/peers/<peer_id>/messages"
+_OWN = RouteAccess(workspace="workspace_id", peer="peer_id")
+_NEWEST = v3.messages.routes
+
+routes.as_newest(_NEWEST, v3.messages.create_messages, rule=_MESSAGES + "/", also=(_MESSAGES,), body=shapes.MessageBatchCreate)
+routes.as_newest(_NEWEST, v3.uploads.create_messages_with_file, form=shapes.MessageUpload)
+routes.as_newest(_NEWEST, v3.messages.list_messages, body=shapes.MessageGet)
+routes.as_newest(_NEWEST, v3.messages.get_message)
+routes.as_newest(_NEWEST, v3.messages.update_message)
+
+
+@routes.operation("POST", _OF_PEER, access=_OWN, body=shapes.MessageBatchCreate, answer=MessageShape, many=True)
+def create_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Sequence[Message]:
+    """Store up to 100 messages that belong to no conversation, all or none
+
+    They are kept in a session that the peer has to itself, whose name the answer shows.
+    """
+    drafts = v3.messages.drafts(call.body)
+    return sessionless.create(call.rt, call.who, workspace_id, peer_id, drafts)
+
+
+@routes.operation(
+    "POST",
+    _OF_PEER + "/list",
+    access=_OWN,
+    query=PageQuery,
+    body=shapes.MessageGet,
+    body_optional=True,
+    answer=page_of(MessageShape),
+)
+def list_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Page[Message]:
+    """List a peer's messages that belong to no conversation"""
+    return sessionless.page(call.rt, call.who, workspace_id, peer_id, call.body["filters"], paging(call.query))

@@ -1,0 +1,84 @@
+"""Observations: what one peer (the observer) holds about another (the observed)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from memservice.api import v3
+from memservice.api.auth import RouteAccess
+from memservice.api.paging import paging
+from memservice.api.routing import Call
+from memservice.api.schemas.base import page_of
+from memservice.api.schemas.queries import PageQuery
+from memservice.api.schemas.service import Accepted as Done
+from memservice.api.v2.recalled import in_session
+from memservice.api.v2.routes import Routes
+from memservice.api.v2.shapes import observations as shapes
+from memservice.api.v3.deletion import Accepted
+from memservice.domain.records import Conclusion
+from memservice.services import conclusions
+from memservice.services.paging import Page
+
+routes = Routes("observations", "What is known about peers.")
+
+_OBSERVATIONS = "/v2/workspaces/<workspace_id>/observations"
+_CONCLUSIONS = "/v2/workspaces/<workspace_id>/conclusions"
+_OWN = RouteAccess(workspace="workspace_id")
+
+
+@routes.operation(
+    "POST",
+    _OBSERVATIONS,
+    also=(_CONCLUSIONS,),
+    access=_OWN,
+    body=shapes.ObservationBatchCreate,
+    answer=shapes.Observation,
+    many=True,
+)
+def create_observations(call: Call, workspace_id: str) -> Sequence[Conclusion]:
+    """Store up to 100 observations, all or none
+
+    The workspace, the peers and the session must exist.
+    """
+    return [in_session(found) for found in v3.conclusions.create_conclusions(call, workspace_id)]
+
+
+@routes.operation(
+    "POST",
+    _OBSERVATIONS + "/list",
+    also=(_CONCLUSIONS + "/list",),
+    access=_OWN,
+    query=PageQuery,
+    body=shapes.ObservationGet,
+    body_optional=True,
+    answer=page_of(shapes.Observation),
+)
+def list_observations(call: Call, workspace_id: str) -> Page[Conclusion]:
+    """List a workspace's observations, newest first"""
+    found = conclusions.page(call.rt, call.who, workspace_id, call.body["filters"], paging(call.query), of_scopes=False)
+    return replace(found, items=[in_session(item) for item in found.items])
+
+
+@routes.operation(
+    "POST",
+    _OBSERVATIONS + "/query",
+    also=(_CONCLUSIONS + "/query",),
+    access=_OWN,
+    body=shapes.ObservationQuery,
+    answer=shapes.Observation,
+    many=True,
+)
+def query_observations(call: Call, workspace_id: str) -> Sequence[Conclusion]:
+    """Find the observations nearest to a text
+
+    `filters` must name observer and observed. Nearest first.
+    """
+    return [in_session(found) for found in v3.conclusions.query_conclusions(call, workspace_id)]
+
+
+@routes.operation("DELETE", _OBSERVATIONS + "/<observation_id>", also=(_CONCLUSIONS + "/<observation_id>",), access=_OWN, answer=Done)
+def delete_observation(call: Call, workspace_id: str, observation_id: str) -> Accepted:
+    """Delete an observation"""
+    conclusions.delete(call.rt, call.who, workspace_id, observation_id)
+    return Accepted("Observation deleted successfully")

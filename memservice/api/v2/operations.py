@@ -1,0 +1,41 @@
+"""Dreams, webhooks and keys."""
+
+from __future__ import annotations
+
+from memservice.api import v3
+from memservice.api.auth import RouteAccess
+from memservice.api.routing import Call
+from memservice.api.v2.routes import Routes
+from memservice.api.v2.shapes.peers import TriggerDreamRequest
+from memservice.services import dreams as services
+from memservice.services import webhooks as endpoints
+
+dreams = Routes("dreams", "Dreams consolidate what is known: repetitions are merged, what is outdated gives way, cards are written.")
+webhooks = Routes("webhooks", "Endpoints that are told of events.")
+keys = Routes("keys", "What callers show to be let in: tokens for a workspace, or for one peer or session in it.")
+
+_WORKSPACE = "/v2/workspaces/<workspace_id>"
+_OWN = RouteAccess(workspace="workspace_id")
+
+dreams.as_newest(v3.dreams.routes, v3.dreams.schedule_dream)
+webhooks.as_newest(v3.webhooks.routes, v3.webhooks.get_or_create_webhook_endpoint)
+webhooks.as_newest(v3.webhooks.routes, v3.webhooks.list_webhook_endpoints)
+webhooks.as_newest(v3.webhooks.routes, v3.webhooks.test_emit)
+keys.as_newest(v3.keys.routes, v3.keys.create_key)
+
+
+@dreams.operation("POST", _WORKSPACE + "/trigger_dream", access=_OWN, body=TriggerDreamRequest, status=(204,))
+def trigger_dream(call: Call, workspace_id: str) -> None:
+    """Consolidate what `observer` knows about `observed` (itself, if nothing is said), as soon as a worker is free
+
+    Both types are the same now. If such a dream is waiting or running already, nothing happens.
+    """
+    body = call.body
+    request = services.DreamRequest(observer=body["observer"], kind=services.OMNI, observed=body["observed"] or None)
+    services.schedule(call.rt, call.who, workspace_id, request)
+
+
+@webhooks.operation("DELETE", _WORKSPACE + "/webhooks/<endpoint_id>", access=_OWN, null=True)
+def delete_webhook_endpoint(call: Call, workspace_id: str, endpoint_id: str) -> None:
+    """Forget an endpoint"""
+    endpoints.delete(call.rt, call.who, workspace_id, endpoint_id)

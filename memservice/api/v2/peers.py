@@ -1,0 +1,80 @@
+"""Peers: their cards, and what is known about them."""
+
+from __future__ import annotations
+
+from flask import Response
+
+from memservice.api import v3
+from memservice.api.answers import json_answer
+from memservice.api.auth import RouteAccess
+from memservice.api.routing import Call
+from memservice.api.schemas import peers as newest
+from memservice.api.schemas.base import page_of
+from memservice.api.schemas.encoding import encoder
+from memservice.api.schemas.queries import TargetQuery
+from memservice.api.v2 import recalled, spelling
+from memservice.api.v2.recalled import OfPeer, OfPeerAlone
+from memservice.api.v2.routes import Routes
+from memservice.api.v2.shapes import peers as shapes
+from memservice.api.v2.shapes.places import Session, SessionGet
+from memservice.api.v3.peers import Card, Representation, representation_options
+from memservice.domain.errors import NotFound
+from memservice.services import cards, representation
+from memservice.services.representation_text import markdown
+
+routes = Routes("peers", "Peers are whoever takes part in sessions: people, agents.")
+
+_PEER = "/v2/workspaces/<workspace_id>/peers/<peer_id>"
+_OWN = RouteAccess(workspace="workspace_id", peer="peer_id")
+_NEWEST = v3.peers.routes
+
+_encode_text = encoder(newest.RepresentationResponse)
+_encode_context = encoder(newest.PeerContext)
+
+routes.as_newest(_NEWEST, v3.peers.get_or_create_peer)
+routes.as_newest(_NEWEST, v3.peers.list_peers, body=shapes.PeerGet)
+routes.as_newest(_NEWEST, v3.peers.update_peer)
+routes.as_newest(_NEWEST, v3.peers.list_peer_sessions, body=SessionGet, answer=page_of(Session))
+
+
+@routes.operation("POST", _PEER + "/representation", access=_OWN, body=shapes.PeerRepresentationGet, answer=shapes.RepresentationResponse)
+def get_working_representation(call: Call, workspace_id: str, peer_id: str) -> OfPeerAlone | Response:
+    """What a peer knows about itself, or about another"""
+    known = representation.known_of_peer(call.rt, call.who, workspace_id, peer_id, representation_options(call))
+    if spelling.wants_text():
+        return json_answer(_encode_text(Representation(markdown(known)), {}))
+    return OfPeerAlone(recalled.recalled(known))
+
+
+@routes.operation("GET", _PEER + "/context", access=_OWN, query=shapes.PeerContextQuery, answer=shapes.PeerContext)
+def get_peer_context(call: Call, workspace_id: str, peer_id: str) -> OfPeer | Response:
+    """Get the representation and the card of a peer, or of `target` as that peer sees it"""
+    context = v3.peers.get_peer_context(call, workspace_id, peer_id)
+    return json_answer(_encode_context(context, {})) if spelling.wants_text() else recalled.of_peer(context)
+
+
+@routes.operation("GET", _PEER + "/card", access=_OWN, query=TargetQuery, answer=newest.PeerCardResponse)
+def get_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
+    """Get the card that a peer keeps about itself, or about `target`
+
+    There is none of a peer that does not exist.
+    """
+    return card_of(call, workspace_id, peer_id)
+
+
+def card_of(call: Call, workspace: str, peer: str) -> Card:
+    try:
+        return Card(cards.get(call.rt, call.who, workspace, peer, call.query["target"] or None))
+    except NotFound:
+        return Card(None)
+
+
+@routes.operation("PUT", _PEER + "/card", access=_OWN, query=TargetQuery, body=newest.PeerCardSet, answer=newest.PeerCardResponse)
+def set_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
+    """Replace the card that a peer keeps about itself, or about `target`
+
+    At most 40 lines are kept, the first ones; lines that differ in case and white space only count once. The answer shows what was
+    stored. The peer must exist.
+    """
+    cards.get(call.rt, call.who, workspace_id, peer_id)
+    return v3.peers.set_peer_card(call, workspace_id, peer_id)

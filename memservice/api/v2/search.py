@@ -1,0 +1,93 @@
+"""Searching messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flask import Response
+
+from memservice.api.answers import json_answer
+from memservice.api.auth import RouteAccess
+from memservice.api.routing import Call
+from memservice.api.schemas.base import page_of
+from memservice.api.schemas.encoding import encoder
+from memservice.api.schemas.messages import Message as MessageShape
+from memservice.api.schemas.queries import PageQuery
+from memservice.api.v2 import spelling
+from memservice.api.v2.routes import Routes
+from memservice.api.v2.shapes.messages import SearchBody
+from memservice.domain.records import Message
+from memservice.services import recall
+from memservice.services.paging import Page
+
+routes = Routes("search", "Searching what was said.")
+
+_WORKSPACE = "/v2/workspaces/<workspace_id>"
+_IN_A_PAGE = 100
+"""Messages that are found for those who turn pages."""
+
+_encode_page = encoder(page_of(MessageShape))
+
+
+@routes.operation(
+    "POST",
+    _WORKSPACE + "/search",
+    access=RouteAccess(workspace="workspace_id"),
+    query=PageQuery,
+    body=SearchBody(),
+    answer=MessageShape,
+    many=True,
+)
+def search_workspace(call: Call, workspace_id: str) -> Sequence[Message] | Response:
+    """Search a workspace's messages
+
+    Best first.
+    """
+    return _search(call, workspace_id)
+
+
+@routes.operation(
+    "POST",
+    _WORKSPACE + "/peers/<peer_id>/search",
+    access=RouteAccess(workspace="workspace_id", peer="peer_id"),
+    query=PageQuery,
+    body=SearchBody(),
+    answer=MessageShape,
+    many=True,
+)
+def search_peer(call: Call, workspace_id: str, peer_id: str) -> Sequence[Message] | Response:
+    """Search the messages that a peer wrote
+
+    Best first.
+    """
+    return _search(call, workspace_id, peer=peer_id)
+
+
+@routes.operation(
+    "POST",
+    _WORKSPACE + "/sessions/<session_id>/search",
+    access=RouteAccess(workspace="workspace_id", session="session_id", member=True),
+    query=PageQuery,
+    body=SearchBody(),
+    answer=MessageShape,
+    many=True,
+)
+def search_session(call: Call, workspace_id: str, session_id: str) -> Sequence[Message] | Response:
+    """Search a session's messages
+
+    Best first.
+    """
+    return _search(call, workspace_id, session=session_id)
+
+
+def _search(call: Call, workspace: str, peer: str | None = None, session: str | None = None) -> Sequence[Message] | Response:
+    """The best messages; a page of them for the first clients, which send no more than the text or expect pages."""
+    body = call.body
+    paged = body["bare"] or spelling.early()
+    limit = _IN_A_PAGE if paged else body["limit"]
+    found = recall.search(call.rt, call.who, workspace, body["query"], limit, body["filters"], peer=peer, session=session)
+    if not paged:
+        return found
+    number, size = call.query["page"], call.query["size"]
+    items = found[(number - 1) * size : number * size]
+    return json_answer(_encode_page(Page(items, len(found), number, size), {"workspace_id": workspace}))

@@ -1,0 +1,79 @@
+"""Sessions, their peers, their context and their summaries."""
+
+from __future__ import annotations
+
+from flask import Response
+
+from memservice.api import v3
+from memservice.api.answers import empty_answer, json_answer
+from memservice.api.auth import RouteAccess
+from memservice.api.routing import Call
+from memservice.api.schemas import sessions as newest
+from memservice.api.schemas.base import page_of
+from memservice.api.schemas.configuration import SessionPeerConfig
+from memservice.api.schemas.encoding import encoder
+from memservice.api.schemas.queries import CloneQuery
+from memservice.api.v2 import recalled, spelling
+from memservice.api.v2.recalled import OfSession
+from memservice.api.v2.routes import Routes
+from memservice.api.v2.shapes import peers as known
+from memservice.api.v2.shapes import places as shapes
+from memservice.domain.records import Session
+
+routes = Routes("sessions", "Sessions are conversations: messages in order, and the peers that take part.")
+
+_SESSION = "/v2/workspaces/<workspace_id>/sessions/<session_id>"
+_OWN = RouteAccess(workspace="workspace_id", session="session_id")
+_READ = RouteAccess(workspace="workspace_id", session="session_id", member=True)
+_NEWEST = v3.sessions.routes
+_MEMBERS = v3.members.routes
+
+_encode_text = encoder(newest.SessionContext)
+_encode_early = encoder(known.EarlySessionContext)
+
+routes.as_newest(_NEWEST, v3.sessions.get_or_create_session, body=shapes.SessionCreate, answer=shapes.Session)
+routes.as_newest(_NEWEST, v3.sessions.list_sessions, body=shapes.SessionGet, answer=page_of(shapes.Session))
+routes.as_newest(_NEWEST, v3.sessions.update_session, body=shapes.SessionUpdate, answer=shapes.Session)
+routes.as_newest(_NEWEST, v3.deletion.delete_session)
+routes.as_newest(_NEWEST, v3.sessions.get_session_summaries)
+routes.as_newest(_MEMBERS, v3.members.add_session_peers, answer=shapes.Session)
+routes.as_newest(_MEMBERS, v3.members.set_session_peers, answer=shapes.Session)
+routes.as_newest(_MEMBERS, v3.members.remove_session_peers, answer=shapes.Session)
+routes.as_newest(_MEMBERS, v3.members.list_session_peers)
+routes.as_newest(_MEMBERS, v3.members.get_session_peer_config)
+routes.as_newest(_MEMBERS, v3.members.set_session_peer_config)
+
+
+@routes.operation("POST", _SESSION + "/peers/<peer_id>/config", access=_OWN, body=SessionPeerConfig)
+def set_peer_config(call: Call, workspace_id: str, session_id: str, peer_id: str) -> Response:
+    """Change how a peer takes part in a session
+
+    What is null or absent stays. A peer that was never in the session joins it.
+    """
+    v3.members.set_session_peer_config(call, workspace_id, session_id, peer_id)
+    return empty_answer(200)
+
+
+routes.as_newest(_NEWEST, v3.cloning.clone_session, answer=shapes.Session)
+
+
+@routes.operation("GET", _SESSION + "/clone", access=_OWN, writes=True, query=CloneQuery, answer=shapes.Session)
+def clone_session_by_get(call: Call, workspace_id: str, session_id: str) -> Session:
+    """Clone a session
+
+    As `POST` does, which is the better way to say it.
+    """
+    return v3.cloning.clone_session(call, workspace_id, session_id)
+
+
+@routes.operation("GET", _SESSION + "/context", access=_READ, query=known.SessionContextQuery, answer=known.SessionContext)
+def get_session_context(call: Call, workspace_id: str, session_id: str) -> OfSession | Response:
+    """Get what a prompt needs of a session
+
+    The newest messages that fit into `tokens`, a summary of what came before them and, with `peer_target`, what is known about that peer.
+    """
+    context = v3.sessions.get_session_context(call, workspace_id, session_id)
+    path = {"workspace_id": workspace_id, "session_id": session_id}
+    if spelling.early():
+        return json_answer(_encode_early(recalled.early(context), path))
+    return json_answer(_encode_text(context, path)) if spelling.wants_text() else recalled.of_session(context)

@@ -1,0 +1,174 @@
+"""`memservice jobs`: background work, what became of it, and what is to become of it. Works while the server runs, or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import click
+
+from memservice.cli.options import Duration, State
+from memservice.cli.stores import opened
+from memservice.cli.tables import show_table
+from memservice.domain.records import PENDING
+from memservice.domain.times import wire_seconds
+from memservice.domain.values import printable
+from memservice.services import jobs as service
+from memservice.services import outbox
+from memservice.services.jobs import Job, Which
+from memservice.services.paging import Paging
+from memservice.services.principal import Principal
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+WHO = Principal.all()
+
+
+def _filters(*, state: bool) -> Callable[[F], F]:
+    """The options that choose tasks."""
+    options = [
+        click.option("--workspace", help="Only tasks of this workspace."),
+        click.option("--kind", type=click.Choice(outbox.KINDS), help="Only tasks of this kind."),
+        click.option("--unit", help="Only tasks of this work unit (see `memservice jobs list`)."),
+    ]
+    if state:
+        options.append(click.option("--state", type=click.Choice(service.STATES), help="Only tasks in this state."))
+
+    def add(command: F) -> F:
+        for option in options:
+            command = option(command)
+        return command
+
+    return add
+
+
+@click.group()
+def jobs() -> None:
+    """Look after background work: see what failed and why, try it again, cancel it, erase what is over."""
+
+
+@jobs.command("list")
+@_filters(state=True)
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Most tasks shown.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.pass_obj
+def list_(state_: State, /, limit: int, as_json: bool, **chosen: str | None) -> None:
+    """List tasks, newest first."""
+    with opened(state_) as rt:
+        rt.storage.check()
+        page = service.page(rt, WHO, Which(**chosen), Paging(size=limit))
+    if as_json:
+        for job in page.items:
+            click.echo(json.dumps(_described(job), ensure_ascii=False))
+        return
+    rows = [
+        (
+            job.task.uid,
+            job.task.kind,
+            _state(job),
+            str(job.task.attempts),
+            job.workspace or "-",
+            job.session or "-",
+            job.observed or "-",
+            wire_seconds(job.task.created_at),
+            # The error's own text may quote what users wrote; `show` has it.
+            (job.task.last_error or "").partition(":")[0],
+        )
+        for job in page.items
+    ]
+    show_table(("ID", "KIND", "STATE", "TRIES", "WORKSPACE", "SESSION", "ABOUT", "MADE", "ERROR"), rows)
+    if page.total > len(page.items):
+        click.echo(f"{len(page.items)} of {page.total}; --limit shows more", err=True)
+
+
+@jobs.command()
+@click.argument("id")
+@click.option("--json", "as_json", is_flag=True, help="As a JSON object.")
+@click.pass_obj
+def show(state_: State, /, id: str, as_json: bool) -> None:
+    """Show a task: its unit, its tries, its last error, and what came of it."""
+    with opened(state_) as rt:
+        rt.storage.check()
+        described = _described(service.show(rt, WHO, id))
+    if as_json:
+        click.echo(json.dumps(described, ensure_ascii=False))
+        return
+    for name, value in described.items():
+        shown = ", ".join(f"{key} {number}" for key, number in value.items()) if isinstance(value, dict) else value
+        click.echo(f"{name:<12}{'-' if shown in (None, '') else printable(str(shown))}")
+
+
+@jobs.command()
+@click.argument("ids", nargs=-1)
+@_filters(state=False)
+@click.option("--all", "every", is_flag=True, help="Every failed task.")
+@click.pass_obj
+def retry(state_: State, /, ids: tuple[str, ...], every: bool, **chosen: str | None) -> None:
+    """Give failed tasks all their tries again: those named, or those chosen."""
+    _one_of(ids, every, chosen)
+    with opened(state_) as rt:
+        rt.storage.check()
+        click.echo(f"{service.retry(rt, WHO, Which(**chosen), ids or None)} to be tried again")
+
+
+@jobs.command()
+@click.argument("ids", nargs=-1)
+@_filters(state=False)
+@click.option("--all", "every", is_flag=True, help="Every pending task.")
+@click.pass_obj
+def cancel(state_: State, /, ids: tuple[str, ...], every: bool, **chosen: str | None) -> None:
+    """Let pending tasks rest as failed, those named or those chosen. They can be retried later."""
+    _one_of(ids, every, chosen)
+    with opened(state_) as rt:
+        rt.storage.check()
+        click.echo(f"{service.cancel(rt, WHO, Which(**chosen), ids or None)} cancelled")
+
+
+@jobs.command()
+@_filters(state=False)
+@click.option("--state", type=click.Choice(("failed", "done")), default="failed", show_default=True, help="Which tasks are over.")
+@click.option("--older-than", "age", type=Duration(), help="Only those that came to rest so long ago: 7d, 12h.")
+@click.option("--all", "every", is_flag=True, help="Every one of them.")
+@click.pass_obj
+def purge(state_: State, /, state: str, age: timedelta | None, every: bool, **chosen: str | None) -> None:
+    """Erase tasks that are over, for good."""
+    _one_of((), every, {**chosen, "age": None if age is None else str(age)})
+    with opened(state_) as rt:
+        rt.storage.check()
+        before: datetime | None = None if age is None else rt.clock() - age
+        click.echo(f"{service.purge(rt, WHO, Which(state=state, **chosen), before)} erased")
+
+
+def _one_of(ids: tuple[str, ...], every: bool, chosen: dict[str, str | None]) -> None:
+    """Nobody should change every task by leaving something out."""
+    narrowed = any(value is not None for value in chosen.values())
+    if sum((bool(ids), narrowed, every)) != 1:
+        raise click.UsageError("Say which: by ID, or by options that choose, or --all.")
+
+
+def _state(job: Job) -> str:
+    if job.working:
+        return "working"
+    return "paused" if job.task.state == PENDING and "paused" in job.task.outcome else job.task.state
+
+
+def _described(job: Job) -> dict[str, Any]:
+    task = job.task
+    return {
+        "id": task.uid,
+        "kind": task.kind,
+        "state": _state(job),
+        "unit": task.unit,
+        "workspace": job.workspace,
+        "session": job.session,
+        "observer": job.observer,
+        "observed": job.observed,
+        "attempts": task.attempts,
+        "error": task.last_error,
+        "outcome": dict(task.outcome),
+        "not_before": wire_seconds(task.not_before),
+        "made": wire_seconds(task.created_at),
+        "finished": None if task.finished_at is None else wire_seconds(task.finished_at),
+    }

@@ -1,0 +1,97 @@
+"""`memservice reembed`: new vectors, by another embedder, while servers and workers run."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+
+from memservice.cli.options import State
+from memservice.cli.stores import opened
+from memservice.domain.errors import Conflict
+from memservice.domain.records import Lease, Workspace
+from memservice.pipeline import reembed as service
+from memservice.pipeline.reembed import Erased, Moved, Progress
+from memservice.pipeline.runner import LeaseLost
+from memservice.runtime import Runtime
+from memservice.services import observing
+from memservice.spi.embedding import Embedder
+
+AT_ONCE = 100
+"""Workspaces whose old vectors are kept until they are dropped together."""
+
+
+@click.command()
+@click.option("--to", "name", required=True, metavar="NAME", help="The embedder, as `EMBEDDER` names it; opened as the settings say.")
+@click.option("--workspace", "-w", "slugs", multiple=True, help="Only this workspace; may be given again (default: all).")
+@click.pass_obj
+def reembed(state: State, name: str, slugs: tuple[str, ...]) -> None:
+    """Make the vectors of workspaces anew by the embedder NAME, and drop the old ones.
+
+    Servers and workers go on meanwhile: each workspace is answered from its old vectors until all the new ones are there. What broke off
+    is simply run again and goes on where it was. Run it again also where rows lack vectors: only those that are missing are made.
+    """
+    with opened(state) as rt:
+        rt.storage.check()
+        observing.observe(rt)
+        target = rt.open_embedder(name)
+        seen: set[int] = set()
+        moved = 0
+        while True:
+            # Servers that are configured otherwise may have begun further workspaces in the meantime.
+            places = [place for place in service.chosen(rt, slugs) if place.key not in seen][:AT_ONCE]
+            if not places:
+                break
+            seen.update(place.key for place in places)
+            changed = sum([_build(rt, target, place) for place in places])
+            moved += changed
+            time.sleep(service.GRACE_SECONDS if changed else 0)
+            for place in places:
+                _settle(rt, target, place)
+        click.echo(f"{len(seen)} workspaces looked at, {moved} moved to {target.id}")
+        if rt.embedder.id != target.id:
+            click.echo(
+                f"New workspaces still begin with {rt.embedder.id}: set EMBEDDER={name} and start servers and workers again.", err=True
+            )
+
+
+def _build(rt: Runtime, target: Embedder, place: Workspace) -> bool:
+    moved: Sequence[Moved] = []
+    with _moving(rt, place) as lease, _bar(rt, target, place) as progress:
+        moved = service.build(rt, target, place, lease, progress)
+    for part in moved:
+        was = f", was {part.was}" if part.was else ""
+        click.echo(f"{place.slug}: {part.made} vectors of kind {part.kind} made by {target.id}{was}")
+    return bool(moved)
+
+
+def _settle(rt: Runtime, target: Embedder, place: Workspace) -> None:
+    made = 0
+    with _moving(rt, place) as lease:
+        made = service.settle(rt, target, place, lease, lambda rows: None)
+    if made:
+        click.echo(f"{place.slug}: {made} vectors of rows that had none yet")
+
+
+@contextmanager
+def _moving(rt: Runtime, place: Workspace) -> Iterator[Lease]:
+    def waiting() -> None:
+        click.echo(f"{place.slug}: another process is at it, waiting for it to end", err=True)
+
+    try:
+        with service.held(rt, place.key, waiting) as lease:
+            yield lease
+    except Erased:
+        click.echo(f"{place.slug}: deleted meanwhile", err=True)
+    except LeaseLost:
+        raise Conflict(f"{place.slug}: another process took over while this one was away; run it again to see that all is done") from None
+
+
+@contextmanager
+def _bar(rt: Runtime, target: Embedder, place: Workspace) -> Iterator[Progress]:
+    with click.progressbar(length=service.rows_of(rt, target, place.key), label=place.slug, file=sys.stderr) as bar:
+        update: Callable[[int], None] = bar.update
+        yield update

@@ -1,0 +1,25 @@
+"""The store that a command works on, whether the server runs or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from memservice.cli.options import State
+from memservice.domain.errors import ConfigurationError
+from memservice.pipeline import wakeups
+from memservice.runtime import Runtime
+from memservice.spi.capabilities import Capability
+
+
+@contextmanager
+def opened(state: State) -> Iterator[Runtime]:
+    """A runtime on the configured store, which wakes workers as the server does. Refuses a storage that lives inside one process."""
+    runtime = Runtime(state.settings, state.plugins)
+    wakeups.attach(runtime)
+    try:
+        if Capability.SHARED not in runtime.storage.capabilities:
+            raise ConfigurationError(f"The storage {runtime.storage.name!r} lives inside one process, so it cannot be worked on from here.")
+        yield runtime
+    finally:
+        runtime.close()

@@ -1,0 +1,95 @@
+"""Which workers there are: each says so in the store while it lives, with what an operator may want to compare between processes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from memservice.domain.errors import Unavailable
+from memservice.domain.filters import all_of, where
+from memservice.domain.filters.ast import Compare
+from memservice.domain.records import Fact
+from memservice.pipeline import owner
+from memservice.runtime import Runtime
+from memservice.spi.storage import View
+
+PREFIX, AFTER = "worker:", "worker;"
+"""Facts of workers have names between these two: `;` follows `:`."""
+EVERY_SECONDS = 15.0
+"""How often a worker says that it is there."""
+GONE_AFTER = timedelta(seconds=60)
+"""A worker that said nothing for so long is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker that was there a moment ago."""
+
+    name: str
+    seen: datetime
+    reasoners: dict[str, str]
+    """By task, the reasoner that does it there."""
+    embedder: str
+
+
+@contextmanager
+def announced(rt: Runtime) -> Iterator[None]:
+    """This process is a worker, and says so as long as the block lasts, from a thread of its own: its work may take as long as it likes."""
+    name, ended = owner.this_process(), threading.Event()
+
+    def speak() -> None:
+        while True:
+            # Whoever does the work tells that the store is away; one that is silent meanwhile is taken for gone, rightly.
+            with suppress(Unavailable):
+                announce(rt, name)
+            if ended.wait(EVERY_SECONDS):
+                return
+
+    thread = threading.Thread(target=speak, name="presence", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        with suppress(Unavailable):
+            leave(rt, name)
+        owner.ended(name)
+
+
+def announce(rt: Runtime, name: str) -> None:
+    """This worker is there; to be said again every `EVERY_SECONDS`. Those that have long been silent are forgotten."""
+    said = json.dumps({"seen": rt.clock().isoformat(), "reasoners": dict(rt.reasoners), "embedder": rt.embedder.id}, sort_keys=True)
+
+    def change(view: View) -> None:
+        view.facts.set(PREFIX + name, said)
+        gone = [fact for fact in _facts(view) if rt.clock() - _read(fact).seen > GONE_AFTER]
+        for fact in gone:
+            view.rows.delete(Fact, where(name=fact.name))
+
+    rt.storage.write(change)
+
+
+def leave(rt: Runtime, name: str) -> None:
+    """This worker ends."""
+    rt.storage.write(lambda view: view.rows.delete(Fact, where(name=PREFIX + name)))
+
+
+def workers(view: View, now: datetime) -> list[Worker]:
+    """Those that are there, by name."""
+    found = [_read(fact) for fact in _facts(view)]
+    return sorted((worker for worker in found if now - worker.seen <= GONE_AFTER), key=lambda worker: worker.name)
+
+
+def _facts(view: View) -> Sequence[Fact]:
+    return view.rows.page(Fact, all_of(Compare("name", "gte", PREFIX), Compare("name", "lt", AFTER)))
+
+
+def _read(fact: Fact) -> Worker:
+    said: dict[str, Any] = json.loads(fact.value)
+    return Worker(fact.name.removeprefix(PREFIX), datetime.fromisoformat(said["seen"]), said["reasoners"], said["embedder"])

@@ -1,0 +1,169 @@
+"""Answering with a language model: it looks up what is missing, round by round, and then writes the answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from memservice.domain import tokens
+from memservice.domain.records import EXPLICIT
+from memservice.reasoning import render, structured
+from memservice.reasoning.caller import Caller
+from memservice.reasoning.lookups import Lookups
+from memservice.reasoning.loop import Bounds, Loop, Offer
+from memservice.reasoning.models import Models
+from memservice.reasoning.prompts import answer as prompt
+from memservice.reasoning.transcript import name, stamp
+from memservice.settings.sections import DialecticLevel
+from memservice.spi.llm import Completion, Turn
+from memservice.spi.reasoner import Answered, AnswerRequest
+
+PURPOSE = "dialectic.answer"
+FEW_TOOLS = ("minimal",)
+"""Levels that may only search."""
+
+
+def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
+    """The answer, then what it took, also where it fails. With `stream` its pieces come as the model writes them, else it comes whole.
+
+    A model that looks things up may write beside its calls; nothing of that is given. An answer in a `response_format` comes whole even
+    in a stream, since it is of no use in parts and may have to be asked for again.
+    """
+    level: DialecticLevel = getattr(models.settings.dialectic.levels, request.level)
+    caller = Caller(models, PURPOSE, level.model_config, request.origin)
+    offers = _offers(models, request, level)
+    writes_apart = request.stream or request.response_format is not None
+    task = (prompt.SAY_WHEN_READY if writes_apart else prompt.ANSWER_WHEN_READY) if offers else ""
+    turns, was_cut = opening(models, request, task)
+    bounds = Bounds(
+        iterations=level.max_tool_iterations,
+        output=level.max_output_tokens or models.settings.dialectic.max_output_tokens,
+        history=models.settings.dialectic.history_token_limit,
+        input=models.settings.dialectic.max_input_tokens,
+        result=models.settings.llm.max_tool_output_chars,
+        tool_choice=level.tool_choice,
+    )
+    loop = Loop(caller, turns, task, offers, bounds)
+    try:
+        yield from _pieces(caller, loop, bounds, request, has_tools=bool(offers))
+    except Exception:
+        # What was done until then was paid for.
+        yield _took(caller, loop, request, was_cut)
+        raise
+    yield _took(caller, loop, request, was_cut)
+
+
+def _pieces(caller: Caller, loop: Loop, bounds: Bounds, request: AnswerRequest, *, has_tools: bool) -> Iterator[str]:
+    done = loop.run() if has_tools else None
+    if request.response_format is not None:
+        before = caller.spent
+        schema = request.response_format
+        value = structured.ask(caller, loop.told(prompt.ANSWER_AS_JSON), schema, max_output_tokens=bounds.output)
+        loop.spend(before)
+        yield json.dumps(value, ensure_ascii=False)
+    elif done is not None and done.content.strip() and not request.stream:
+        yield done.content
+    else:
+        yield from _written(caller, loop, bounds, request.stream)
+
+
+def _took(caller: Caller, loop: Loop, request: AnswerRequest, was_cut: bool) -> Answered:
+    return Answered(caller.spent, tuple(loop.steps), request.origin.run_id, loop.hit_input_cap or was_cut)
+
+
+def _offers(models: Models, request: AnswerRequest, level: DialecticLevel) -> list[Offer]:
+    if request.tools is None or level.tool_choice == "none":
+        return []
+    lookups = Lookups(request.tools, models.settings.llm.max_message_content_chars, with_pair=request.subject is None)
+    return lookups.few() if request.level in FEW_TOOLS else lookups.all()
+
+
+def _written(caller: Caller, loop: Loop, bounds: Bounds, stream: bool) -> Iterator[str]:
+    """The answer of a model that has no tools any more. One that says nothing is asked once more."""
+    for last in (prompt.ANSWER_NOW, f"{prompt.ANSWER_NOW}\n\n{prompt.EMPTY}"):
+        before = caller.spent
+        turns, number = loop.told(last), len(loop.steps) + 1
+        if stream:
+            pieces: Iterator[str | Completion] = caller.stream(turns, max_output_tokens=bounds.output, iteration=number)
+        else:
+            pieces = iter([caller.complete(turns, max_output_tokens=bounds.output, iteration=number).content])
+        blank, said = "", False
+        for piece in pieces:
+            if isinstance(piece, Completion):
+                continue
+            if said or piece.strip():
+                yield blank + piece
+                blank, said = "", True
+            else:
+                blank += piece
+        loop.spend(before)
+        if said:
+            return
+
+
+def opening(models: Models, request: AnswerRequest, task: str) -> tuple[list[Turn], bool]:
+    """What the model is told at first, and whether something had to be left out of it. `task` is said after it where there are tools."""
+    system = (prompt.WORKSPACE if request.asker is None else prompt.PEER).text + (prompt.TOOLS if task else "")
+    if request.instructions and request.instructions.strip():
+        system += prompt.INSTRUCTIONS.format(request.instructions.strip())
+    question = prompt.QUESTION.format(render.text_of(request.question, len(request.question)))
+    most = models.settings.llm.max_message_content_chars
+    head = [_head(request), *_cards(request, most)]
+    fixed = sum(tokens.count(text) + 2 for text in (system, *head, question, task))
+    sections, was_cut = _sections(request, most, models.settings.dialectic.max_input_tokens - fixed)
+    text = "\n\n".join(part for part in (*head, *sections, question) if part)
+    return [Turn("system", system), Turn("user", text)], was_cut
+
+
+def _head(request: AnswerRequest) -> str:
+    now = stamp(request.asked_at) + " (UTC)" if request.asked_at is not None else "not known"
+    asker, subject = name(request.asker or ""), name(request.subject or "")
+    if request.asker is None:
+        who = prompt.ASKED_ALL
+    else:
+        who = prompt.ASKED_ITSELF.format(asker=asker) if asker == subject else prompt.ASKED_ABOUT.format(asker=asker, subject=subject)
+    return prompt.HEAD.format(now=now, who=who)
+
+
+def _cards(request: AnswerRequest, most: int) -> list[str]:
+    return [
+        "\n".join([prompt.CARD.format(peer=name(peer)), *(f"- {render.text_of(line, most)}" for line in lines)])
+        for peer, lines in request.cards.items()
+        if lines
+    ]
+
+
+def _sections(request: AnswerRequest, most: int, room: int) -> tuple[list[str], bool]:
+    """What was found, as far as there is room: conclusions before messages, of both the best, of the session the latest."""
+    with_pair = request.subject is None
+    conclusions = [item for item in request.evidence if item.kind == "conclusion"]
+    said = [item for item in request.evidence if item.kind == "message"]
+    stated = [render.conclusion(item, most, with_pair) for item in conclusions if item.level == EXPLICIT]
+    drawn = [render.conclusion(item, most, with_pair) for item in conclusions if item.level != EXPLICIT]
+    messages = [render.message(item, most) for item in said]
+    recent = [render.utterance(item, most) for item in request.recent if item.content.strip()]
+    found: dict[str, list[str]] = {}
+    was_cut = False
+    for heading, lines, newest_last in (
+        (prompt.STATED, stated, False),
+        (prompt.DRAWN, drawn, False),
+        (prompt.SAID, messages, False),
+        (prompt.RECENT, recent, True),
+    ):
+        kept, room = _that_fit(lines[::-1] if newest_last else lines, room - tokens.count(heading) - 2)
+        was_cut = was_cut or len(kept) < len(lines)
+        found[heading] = kept[::-1] if newest_last else kept
+    nothing = [] if stated or drawn or messages else [prompt.NOTHING]
+    # The session comes first, as it does in time: what was looked up for the question stands next to it.
+    order = (prompt.RECENT, prompt.STATED, prompt.DRAWN, prompt.SAID)
+    return ["\n".join([heading, *found[heading]]) for heading in order if found[heading]] + nothing, was_cut
+
+
+def _that_fit(lines: Sequence[str], room: int) -> tuple[list[str], int]:
+    kept: list[str] = []
+    for line in lines:
+        room -= tokens.count(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return kept, max(0, room)

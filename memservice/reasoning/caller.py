@@ -1,0 +1,233 @@
+"""Asking a language model: tries, pauses, the fallback model, and a note of each try."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Literal
+
+from memservice.reasoning.models import Models, Target
+from memservice.settings.models import ModelConfig
+from memservice.spi.llm import Completion, CompletionRequest, ModelCall, ModelFailure, Refusal, Tool, Turn
+from memservice.spi.reasoner import Origin, Spent
+
+LONGEST_ASKED_PAUSE = 60.0
+"""Seconds: a provider that asks for a longer pause is not waited for here."""
+
+
+class Caller:
+    """Asks the model of one task, for one request; not shared between threads.
+
+    Up to `LLM_MAX_ATTEMPTS` tries, the last of them with the fallback model where there is one. A failure that trying again cannot mend
+    goes to the fallback at once, and a refusal nowhere. Raises the last `ModelFailure`; anything else that a provider raises is its bug.
+    """
+
+    def __init__(self, models: Models, purpose: str, config: ModelConfig, origin: Origin) -> None:
+        """`purpose`: as `ModelCall.purpose` lists them."""
+        self.spent = Spent()
+        """What all calls that gave something cost so far."""
+        self._models = models
+        self._purpose = purpose
+        self._origin = origin
+        self._first = models.target(config)
+        self._fallback = None if config.fallback is None else models.target(config.fallback)
+
+    def complete(
+        self,
+        turns: Sequence[Turn],
+        *,
+        tools: Sequence[Tool] = (),
+        tool_choice: str | None = None,
+        schema: dict[str, Any] | None = None,
+        max_output_tokens: int | None = None,
+        iteration: int | None = None,
+    ) -> Completion:
+        """One answer. `max_output_tokens` is what the task wants; the model's own setting overrules it."""
+        tries = _Tries(self._models, self._first, self._fallback)
+        while True:
+            request = self._request(tries.target, turns, tools, tool_choice, schema, max_output_tokens)
+            note = _Note(self, tries, request, iteration, is_stream=False)
+            try:
+                done = self._models.opened(tries.target).complete(request)
+            except ModelFailure as error:
+                note.failed(error)
+                tries.after(error)
+                continue
+            except Exception as error:
+                note.failed(error)
+                raise
+            note.succeeded(done)
+            return done
+
+    def stream(
+        self,
+        turns: Sequence[Turn],
+        *,
+        tools: Sequence[Tool] = (),
+        tool_choice: str | None = None,
+        schema: dict[str, Any] | None = None,
+        max_output_tokens: int | None = None,
+        iteration: int | None = None,
+    ) -> Iterator[str | Completion]:
+        """Pieces of an answer as they come, then the whole `Completion`. Once a piece was given there is no further try."""
+        tries = _Tries(self._models, self._first, self._fallback)
+        while True:
+            request = self._request(tries.target, turns, tools, tool_choice, schema, max_output_tokens)
+            note = _Note(self, tries, request, iteration, is_stream=True)
+            begun = False
+            done: Completion | None = None
+            try:
+                with _closing(self._models.opened(tries.target).stream(request)) as pieces:
+                    for piece in pieces:
+                        if isinstance(piece, Completion):
+                            done = piece
+                            break
+                        begun = True
+                        yield piece
+                if done is None:
+                    raise ModelFailure("the model's stream ended without an end", retryable=True)
+            except GeneratorExit:
+                note.cancelled()
+                raise
+            except ModelFailure as error:
+                note.failed(error)
+                if begun:
+                    raise
+                tries.after(error)
+                continue
+            except Exception as error:
+                note.failed(error)
+                raise
+            note.succeeded(done)
+            yield done
+            return
+
+    def _request(
+        self,
+        target: Target,
+        turns: Sequence[Turn],
+        tools: Sequence[Tool],
+        tool_choice: str | None,
+        schema: dict[str, Any] | None,
+        max_output_tokens: int | None,
+    ) -> CompletionRequest:
+        return CompletionRequest(
+            model=target.model,
+            turns=tuple(turns),
+            max_output_tokens=target.max_output_tokens or max_output_tokens or self._models.settings.llm.default_max_tokens,
+            tools=tuple(tools),
+            tool_choice=tool_choice if tools else None,
+            response_schema=schema,
+            temperature=target.temperature,
+            options=dict(target.options),
+        )
+
+    def _spend(self, target: Target, done: Completion) -> None:
+        spent = self.spent
+        self.spent = Spent(
+            model=target.model,
+            input_tokens=spent.input_tokens + done.input_tokens,
+            output_tokens=spent.output_tokens + done.output_tokens,
+            cache_read_tokens=spent.cache_read_tokens + done.cache_read_tokens,
+            cache_write_tokens=spent.cache_write_tokens + done.cache_write_tokens,
+            calls=spent.calls + 1,
+        )
+
+
+@contextmanager
+def _closing(pieces: Iterator[str | Completion]) -> Iterator[Iterator[str | Completion]]:
+    """End the exchange when the reader stops before its end; an iterator that is no generator may have nothing to close."""
+    try:
+        yield pieces
+    finally:
+        close = getattr(pieces, "close", None)
+        if close is not None:
+            close()
+
+
+class _Tries:
+    """Which model is asked next, and after what pause."""
+
+    def __init__(self, models: Models, first: Target, fallback: Target | None) -> None:
+        self.number = 1
+        self.of = max(models.settings.llm.max_attempts, 1 if fallback is None else 2)
+        self.target = first
+        self._models = models
+        self._fallback = fallback
+
+    @property
+    def is_fallback(self) -> bool:
+        return self.target is self._fallback
+
+    def after(self, error: ModelFailure) -> None:
+        """Go on to the next try, after its pause. Raises the error if there is none."""
+        asked = error.retry_after or 0.0
+        hopeless = not error.retryable or asked > LONGEST_ASKED_PAUSE
+        if isinstance(error, Refusal) or self.number >= self.of or (hopeless and (self._fallback is None or self.is_fallback)):
+            raise error
+        other = self._fallback is not None and not self.is_fallback and (hopeless or self.number + 1 == self.of)
+        if other and self._fallback is not None:
+            # Another model need not wait for what the first one asked for.
+            self.target, pause = self._fallback, 0.0 if hopeless else self._pause()
+            self.number = self.of
+        else:
+            self.number, pause = self.number + 1, max(self._pause(), asked)
+        if pause:
+            self._models.sleep(pause)
+
+    def _pause(self) -> float:
+        llm = self._models.settings.llm
+        return min(llm.retry_pause_seconds * 2.0 ** (self.number - 1), llm.retry_longest_pause_seconds)
+
+
+class _Note:
+    """What is told of one try."""
+
+    def __init__(self, caller: Caller, tries: _Tries, request: CompletionRequest, iteration: int | None, is_stream: bool) -> None:
+        self._caller, self._target = caller, tries.target
+        self._began = time.monotonic()
+        origin = caller._origin
+        self._call = ModelCall(
+            purpose=caller._purpose,
+            transport=tries.target.transport,
+            model=tries.target.model,
+            outcome="success",
+            duration_ms=0,
+            workspace_key=origin.workspace_key,
+            workspace=origin.workspace,
+            attempt=tries.number,
+            attempts=tries.of,
+            is_fallback=tries.is_fallback,
+            is_stream=is_stream,
+            has_tools=bool(request.tools),
+            max_output_tokens=request.max_output_tokens,
+            run_id=origin.run_id,
+            iteration=iteration,
+            request=request,
+        )
+
+    def succeeded(self, done: Completion) -> None:
+        self._caller._spend(self._target, done)
+        self._tell(
+            "success",
+            input_tokens=done.input_tokens,
+            output_tokens=done.output_tokens,
+            cache_read_tokens=done.cache_read_tokens,
+            cache_write_tokens=done.cache_write_tokens,
+            finish_reason=done.finish_reason,
+            tool_call_count=len(done.tool_calls),
+            answer=done,
+        )
+
+    def failed(self, error: Exception) -> None:
+        status = getattr(error, "status", None)
+        self._tell("error", error_class=type(error).__name__ + ("" if status is None else f" {status}"))
+
+    def cancelled(self) -> None:
+        self._tell("cancelled")
+
+    def _tell(self, outcome: Literal["success", "error", "cancelled"], **found: Any) -> None:
+        duration = round((time.monotonic() - self._began) * 1000)
+        self._caller._models.context.called(replace(self._call, outcome=outcome, duration_ms=duration, **found))

@@ -1,0 +1,58 @@
+"""Which reasoner does which task: `REASONER` decides, and for `auto` whether the task's own model is configured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from memservice.domain.errors import ConfigurationError
+from memservice.reasoning.models import is_configured
+from memservice.settings import Settings
+from memservice.settings.models import ModelConfig
+from memservice.spi.capabilities import Capability
+
+LLM_CAPABILITIES = frozenset({Capability.REMOTE, Capability.COSTLY})
+"""Of the reasoner `llm`, known without opening it."""
+
+AUTO, LLM, WITHOUT_MODEL = "auto", "llm", "extractive"
+
+DERIVE, SUMMARIZE, CONSOLIDATE = "derive", "summarize", "consolidate"
+ANSWER_LEVELS = ("minimal", "low", "medium", "high", "max")
+
+
+def answer(level: str) -> str:
+    """The name of the task of answering at one level of reasoning."""
+    return f"answer.{level}"
+
+
+def models_of(settings: Settings) -> dict[str, ModelConfig]:
+    """The model that each task asks, by the task's name."""
+    levels = settings.dialectic.levels
+    return {
+        DERIVE: settings.deriver.model_config,
+        SUMMARIZE: settings.summary.model_config,
+        CONSOLIDATE: settings.dream.deduction_model_config,
+        **{answer(level): getattr(levels, level).model_config for level in ANSWER_LEVELS},
+    }
+
+
+def choose(settings: Settings) -> Mapping[str, str]:
+    """The name of the reasoner for each task. Raises `ConfigurationError` if `REASONER=llm` and a task's model cannot be reached."""
+    wanted = settings.app.reasoner
+    models = models_of(settings)
+    if wanted not in (AUTO, LLM):
+        return dict.fromkeys(models, wanted)
+    configured = {task: is_configured(settings.llm, model) for task, model in models.items()}
+    missing = [task for task, found in configured.items() if not found]
+    if wanted == LLM and missing:
+        place = f"LLM_{models[missing[0]].transport.upper()}"
+        raise ConfigurationError(
+            f"REASONER = llm needs a model for {', '.join(missing)}: set {place}_API_KEY or {place}_BASE_URL, "
+            "or choose REASONER = auto, which does without one where none is configured"
+        )
+    return {task: LLM if found else WITHOUT_MODEL for task, found in configured.items()}
+
+
+def shown(chosen: Mapping[str, str]) -> str:
+    """The choice in a few words: one name if it is the same for every task, else each task's."""
+    names = set(chosen.values())
+    return names.pop() if len(names) == 1 else ", ".join(f"{task} {name}" for task, name in chosen.items())

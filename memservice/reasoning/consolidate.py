@@ -1,0 +1,215 @@
+"""Dreaming with a language model: first order and what follows, then patterns; or the card alone.
+
+Nothing is stored here. What the phases write is collected, and the pipeline stores it all at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memservice.domain import tokens
+from memservice.domain.errors import Unavailable
+from memservice.domain.records import CONTRADICTION, DEDUCTIVE, INDUCTIVE
+from memservice.reasoning import render
+from memservice.reasoning.caller import Caller
+from memservice.reasoning.lookups import Lookups
+from memservice.reasoning.loop import Bounds, Given, Loop, Offer
+from memservice.reasoning.models import Models
+from memservice.reasoning.notebook import Notebook
+from memservice.reasoning.prompts import Prompt, tools
+from memservice.reasoning.prompts import consolidate as prompt
+from memservice.reasoning.transcript import name, stamp
+from memservice.settings.models import ModelConfig
+from memservice.settings.sections import Dream
+from memservice.spi.llm import Turn
+from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known, Phase, Spent
+
+log = logging.getLogger("memservice.reasoning")
+
+MAX_OUTPUT_TOKENS = 8_192
+"""Of one round, where the model's settings say nothing."""
+SURPRISING_SHOWN = 10
+SURPRISING_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What a phase is."""
+
+    name: str
+    prompt: Prompt
+    iterations: int
+    creates: tuple[str, ...] = ()
+    supersedes: bool = False
+    writes_card: bool = False
+    reads_messages: bool = True
+
+    def config(self, dream: Dream) -> ModelConfig:
+        return dream.induction_model_config if self.name == "induction" else dream.deduction_model_config
+
+
+DEDUCTION = _Kind("deduction", prompt.DEDUCTION, 12, (DEDUCTIVE, CONTRADICTION), supersedes=True, writes_card=True)
+INDUCTION = _Kind("induction", prompt.INDUCTION, 10, (INDUCTIVE,))
+CARD_REFRESH = _Kind("card_refresh", prompt.CARD_REFRESH, 6, writes_card=True, reads_messages=False)
+
+
+def consolidate(models: Models, request: ConsolidateRequest) -> Consolidated:
+    """What the phases wrote. One that fails does not keep the other from its work, and is told of in `phases`; if none came to its end,
+    the error of the last is raised, so that the dream is tried again."""
+    kinds = [CARD_REFRESH] if request.card_only else [DEDUCTION, INDUCTION]
+    if (request.card_only and not request.write_card) or not (request.known or request.card_only):
+        return Consolidated()
+    notebook = Notebook(request)
+    phases: list[Phase] = []
+    failure: Exception | None = None
+    for kind in kinds:
+        phase = _Phase(models, request, notebook, kind)
+        try:
+            phase.run()
+        except Unavailable:
+            # The store is away: whatever is written now could not be stored.
+            raise
+        except Exception as error:
+            failure = error
+            phase.error = type(error).__name__
+            log.warning("the phase %s of a dream failed: %s", kind.name, phase.error)
+        phases.append(phase.report())
+    if failure is not None and all(phase.error is not None for phase in phases):
+        raise failure
+    return Consolidated(
+        created=tuple(notebook.created),
+        superseded=tuple(notebook.superseded.values()),
+        card=notebook.card,
+        spent=_sum([phase.spent for phase in phases]),
+        phases=tuple(phases),
+    )
+
+
+class _Phase:
+    """One run of a model with the tools of a phase."""
+
+    def __init__(self, models: Models, request: ConsolidateRequest, notebook: Notebook, kind: _Kind) -> None:
+        self.error: str | None = None
+        dream = models.settings.dream
+        config = kind.config(dream)
+        self._settings, self._request, self._notebook, self._kind = models.settings, request, notebook, kind
+        self._most = models.settings.llm.max_message_content_chars
+        self._model = models.target(config).model
+        self._caller = Caller(models, f"dream.{kind.name}", config, request.origin)
+        self._loop = Loop(
+            self._caller,
+            self._opening(),
+            prompt.TASK[kind.name],
+            self._offers(),
+            Bounds(
+                iterations=min(kind.iterations, dream.max_tool_iterations),
+                output=MAX_OUTPUT_TOKENS,
+                history=dream.history_token_limit,
+                input=None,
+                result=models.settings.llm.max_tool_output_chars,
+            ),
+        )
+        self._began = time.monotonic()
+
+    def run(self) -> None:
+        self._loop.run()
+
+    def report(self) -> Phase:
+        uses = [use for step in self._loop.steps for use in step.uses if use.error is None]
+        return Phase(
+            self._kind.name,
+            tuple(self._loop.steps),
+            self._caller.spent,
+            round((time.monotonic() - self._began) * 1000),
+            self.error,
+            created=tuple(level for use in uses if use.name == tools.CREATE_CONCLUSIONS for level in use.levels),
+            superseded=tuple(level for use in uses if use.name == tools.SUPERSEDE_CONCLUSIONS.name for level in use.levels),
+            card_written=any(use.name == tools.UPDATE_PEER_CARD.name and use.results for use in uses),
+        )
+
+    def _offers(self) -> list[Offer]:
+        kind, notebook = self._kind, self._notebook
+        offers = [Offer(tools.RECENT_CONCLUSIONS, self._recent)]
+        if self._request.tools is not None:
+            memory, messages = Lookups(self._request.tools, self._most, keep=notebook.shows).few()
+            offers += [memory, messages] if kind.reads_messages else [memory]
+        if kind.creates:
+            create = tools.create_conclusions(kind.creates)
+            offers.append(Offer(create, self._create))
+        if kind.supersedes:
+            offers.append(Offer(tools.SUPERSEDE_CONCLUSIONS, notebook.supersede))
+        if kind.writes_card and self._request.write_card:
+            offers.append(Offer(tools.UPDATE_PEER_CARD, notebook.rewrite_card))
+        return offers
+
+    def _create(self, given: Mapping[str, Any]) -> Given:
+        model = self._caller.spent.model or self._model
+        return self._notebook.create(given, self._kind.creates, model, self._kind.prompt.version)
+
+    def _live(self) -> list[Known]:
+        """What is held and has not given way in this dream, oldest first."""
+        return [row for row in self._request.known if row.uid not in self._notebook.superseded]
+
+    def _recent(self, given: Mapping[str, Any]) -> Given:
+        usual, most = tools.LIMITS[tools.RECENT_CONCLUSIONS.name]
+        limit, skip = max(1, min(int(given.get("limit") or usual), most)), max(0, int(given.get("skip") or 0))
+        rows = [row for row in reversed(self._live()) if given.get("level") in (None, row.level)][skip : skip + limit]
+        return Given([render.known(row, self._most) for row in rows], len(rows))
+
+    def _opening(self) -> list[Turn]:
+        request, kind = self._request, self._kind
+        writes_card = kind.writes_card and request.write_card
+        system = kind.prompt.text + (prompt.CARD_RULES if writes_card else "")
+        if request.instructions and request.instructions.strip() and not request.card_only:
+            system += prompt.INSTRUCTIONS.format(request.instructions.strip())
+        if request.card_instructions and request.card_instructions.strip() and writes_card:
+            system += prompt.CARD_INSTRUCTIONS.format(request.card_instructions.strip())
+        now = f"{stamp(request.asked_at)} (UTC)" if request.asked_at is not None else "not known"
+        parts = [prompt.HEAD.format(now=now, observer=name(request.observer), observed=name(request.observed))]
+        if writes_card:
+            card = [f"- {render.text_of(line, self._most)}" for line in request.card]
+            parts.append("\n".join([prompt.CARD, *card]) if card else prompt.NO_CARD)
+        parts += [*self._conclusions(), *self._before()]
+        return [Turn("system", system), Turn("user", "\n\n".join(parts))]
+
+    def _conclusions(self) -> list[str]:
+        """The surprising ones and, unless these are enough to go by, the newest that there is room for."""
+        live = {row.uid: row for row in self._live()}
+        if not live:
+            return [prompt.NONE]
+        odd = [live[uid] for uid in self._request.surprising if uid in live][:SURPRISING_SHOWN]
+        parts = ["\n".join([prompt.SURPRISING, *(render.known(row, SURPRISING_CHARS) for row in odd)])] if odd else []
+        enough = self._settings.dream.surprisal.min_high_surprisal_for_replace
+        if odd and len(self._request.surprising) >= enough:
+            return parts
+        room = self._settings.dream.history_token_limit
+        lines: list[str] = []
+        for row in reversed(live.values()):
+            line = render.known(row, self._most)
+            room -= tokens.count(line) + 1
+            if room < 0 and lines:
+                break
+            lines.append(line)
+        return [*parts, "\n".join([prompt.NEWEST.format(total=len(live)), *reversed(lines)])]
+
+    def _before(self) -> list[str]:
+        """What the phase before did."""
+        made = [f"#{n} {row.level}: {render.text_of(row.content, self._most)}" for n, row in enumerate(self._notebook.created)]
+        gone = ", ".join(self._notebook.superseded)
+        return (["\n".join([prompt.CREATED, *made])] if made else []) + ([prompt.SUPERSEDED.format(gone)] if gone else [])
+
+
+def _sum(parts: Sequence[Spent]) -> Spent:
+    models = [part.model for part in parts if part.model]
+    return Spent(
+        model=models[0] if models else None,
+        input_tokens=sum(part.input_tokens for part in parts),
+        output_tokens=sum(part.output_tokens for part in parts),
+        cache_read_tokens=sum(part.cache_read_tokens for part in parts),
+        cache_write_tokens=sum(part.cache_write_tokens for part in parts),
+        calls=sum(part.calls for part in parts),
+    )

@@ -1,0 +1,76 @@
+"""Which language model a `MODEL_CONFIG` means, where it is, and whether it is configured at all; and the models that a process has open."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memservice.plugins import Plugins
+from memservice.settings import Settings
+from memservice.settings.connections import connection
+from memservice.settings.models import ModelChoice
+from memservice.settings.sections import Llm
+from memservice.spi.llm import LanguageModel
+from memservice.spi.providers import Context
+
+OPTIONS = (
+    *("top_p", "top_k", "frequency_penalty", "presence_penalty", "seed", "thinking_effort", "thinking_budget_tokens"),
+    *("structured_output_mode", "stop_sequences"),
+)
+"""Settings of a model that go into `CompletionRequest.options` under their own names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One model, as it is called."""
+
+    transport: str
+    model: str
+    connection: Mapping[str, Any] = field(repr=False)
+    """What its provider is opened with. It holds the key."""
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def target(llm: Llm, choice: ModelChoice) -> Target:
+    """What a choice means: its own key and URL, else those of the `LLM_` section for its transport."""
+    given = {name: getattr(choice, name) for name in OPTIONS}
+    given["cache_policy"] = {name: value for name, value in choice.cache_policy.as_mapping().items() if value is not None}
+    options = {name: value for name, value in given.items() if value is not None and value != () and value != {}}
+    place = connection(llm, choice.transport, choice.overrides)
+    return Target(choice.transport, choice.model, place, choice.temperature, choice.max_output_tokens, options)
+
+
+def is_configured(llm: Llm, choice: ModelChoice) -> bool:
+    """Does a model have a key or a URL? One whose transport has no place in the `LLM_` section was chosen on purpose: it counts."""
+    found = target(llm, choice).connection
+    return bool(found["api_key"] or found["base_url"]) or not hasattr(llm, f"{choice.transport}_api_key")
+
+
+class Models:
+    """The language models of one process, each opened once, at first use. Safe to call from several threads."""
+
+    def __init__(self, settings: Settings, plugins: Plugins, context: Context, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.settings = settings
+        self.context = context
+        self.sleep = sleep
+        self._plugins = plugins
+        self._lock = threading.Lock()
+        self._opened: dict[str, LanguageModel] = {}
+
+    def target(self, choice: ModelChoice) -> Target:
+        return target(self.settings.llm, choice)
+
+    def opened(self, wanted: Target) -> LanguageModel:
+        """The model behind a target. Raises `ConfigurationError` if no plugin offers its transport, or its settings are wrong."""
+        place = json.dumps([wanted.transport, wanted.connection], sort_keys=True)
+        with self._lock:
+            if place not in self._opened:
+                provider = self._plugins.language_model(wanted.transport)
+                self._opened[place] = self._plugins.open_provider(provider, wanted.connection, self.context)
+            return self._opened[place]

@@ -1,0 +1,162 @@
+"""The tools that models are offered: their names, what they are told about them, and what they may be given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memservice.domain.derived_rules import CONFIDENCES, PATTERNS
+from memservice.spi.llm import Tool
+
+
+def _tool(name: str, description: str, required: tuple[str, ...] = (), **properties: Any) -> Tool:
+    return Tool(name, description, {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False})
+
+
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "description": description}
+
+
+def _limit(usual: int, most: int) -> dict[str, Any]:
+    return {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": most,
+        "description": f"How many at most ({usual} if left out, never more than {most}).",
+    }
+
+
+_QUERY = _text("What to look for, in the words that it may have been said in. Names and dates help.")
+_SINCE = _text("Earliest time, ISO 8601, such as 2024-05-17 or 2024-05-17T12:30:00Z.")
+_UNTIL = _text("Latest time, ISO 8601; a day alone means until its end.")
+_ID = _text("The id of a conclusion, exactly as it stands in brackets in front of it.")
+
+LIMITS = {
+    "search_memory": (20, 40),
+    "search_messages": (10, 20),
+    "grep_messages": (10, 30),
+    "get_messages_by_date_range": (20, 20),
+    "search_messages_temporal": (10, 10),
+    "get_recent_conclusions": (50, 100),
+}
+"""How many things a look-up gives if nothing is said, and at most."""
+
+SEARCH_MEMORY = _tool(
+    "search_memory",
+    "Search the conclusions that are held, best first. If no conclusion is held at all, messages are searched instead.",
+    ("query",),
+    query=_QUERY,
+    limit=_limit(*LIMITS["search_memory"]),
+)
+SEARCH_MESSAGES = _tool(
+    "search_messages",
+    "Search what was said, best first, with the messages around each hit. Hits are marked with >.",
+    ("query",),
+    query=_QUERY,
+    limit=_limit(*LIMITS["search_messages"]),
+)
+GREP_MESSAGES = _tool(
+    "grep_messages",
+    "Find messages that contain exactly this text (upper or lower case), newest first: for names, numbers, addresses and rare words.",
+    ("text",),
+    text=_text("The text, letter for letter."),
+    limit=_limit(*LIMITS["grep_messages"]),
+)
+MESSAGES_BY_DATE = _tool(
+    "get_messages_by_date_range",
+    "Read the messages of a span of time. At least one of its ends must be given.",
+    since=_SINCE,
+    until=_UNTIL,
+    order={"type": "string", "enum": ["newest", "oldest"], "description": "From which end of the span to read (newest if left out)."},
+    limit=_limit(*LIMITS["get_messages_by_date_range"]),
+)
+SEARCH_MESSAGES_TEMPORAL = _tool(
+    "search_messages_temporal",
+    "Search what was said within a span of time, best first, with the messages around each hit.",
+    ("query",),
+    query=_QUERY,
+    since=_SINCE,
+    until=_UNTIL,
+    limit=_limit(*LIMITS["search_messages_temporal"]),
+)
+OBSERVATION_CONTEXT = _tool(
+    "get_observation_context",
+    "Read the messages that a conclusion was drawn from, with those around them.",
+    ("conclusion_id",),
+    conclusion_id=_ID,
+)
+REASONING_CHAIN = _tool(
+    "get_reasoning_chain",
+    "See what a conclusion rests on, and which conclusions rest on it.",
+    ("conclusion_id",),
+    conclusion_id=_ID,
+)
+PEER_CARD = _tool(
+    "get_peer_card",
+    "Read the card of a peer: a few lines on who it is.",
+    ("peer",),
+    peer=_text("The peer's id, as it stands in the results of other tools."),
+)
+
+RECENT_CONCLUSIONS = _tool(
+    "get_recent_conclusions",
+    "List the newest conclusions that are held, newest first.",
+    level={"type": "string", "enum": ["explicit", "deductive", "inductive", "contradiction"], "description": "Only those of this level."},
+    skip={"type": "integer", "minimum": 0, "description": "Leave out so many of the newest, to read on where an earlier list ended."},
+    limit=_limit(*LIMITS["get_recent_conclusions"]),
+)
+CREATE_CONCLUSIONS = "create_conclusions"
+SUPERSEDE_CONCLUSIONS = _tool(
+    "supersede_conclusions",
+    "Let conclusions give way: because they say the same as another, because a later one replaces them, or because they no longer hold. "
+    "They are kept, but no longer found.",
+    ("conclusions",),
+    conclusions={
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "id": _ID,
+                "replaced_by": _text(
+                    "The id of the conclusion that holds in its place, or #n of one that you created. Leave it out only if none does."
+                ),
+                "reason": _text("Why, in a few words."),
+            },
+            "required": ["id", "reason"],
+            "additionalProperties": False,
+        },
+    },
+)
+UPDATE_PEER_CARD = _tool(
+    "update_peer_card",
+    "Write the card anew, as a whole: lines that you leave out are dropped, except those that a person wrote.",
+    ("lines",),
+    lines={"type": "array", "items": {"type": "string"}, "description": "All lines of the new card, the most important first."},
+)
+
+
+def create_conclusions(levels: tuple[str, ...]) -> Tool:
+    """The tool for the levels that a phase may make."""
+    properties: dict[str, Any] = {
+        "content": _text("The conclusion, in one sentence that is understood by itself."),
+        "level": {"type": "string", "enum": list(levels)},
+        "source_ids": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Ids of the conclusions that it rests on, or #n of ones that you created. A contradiction needs two.",
+        },
+        "premises": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "What it follows from, in words, if not the sources' own.",
+        },
+    }
+    if "inductive" in levels:
+        properties["pattern_type"] = {"type": "string", "enum": list(PATTERNS)}
+        properties["confidence"] = {"type": "string", "enum": list(CONFIDENCES)}
+    item = {"type": "object", "properties": properties, "required": ["content", "level", "source_ids"], "additionalProperties": False}
+    return _tool(
+        CREATE_CONCLUSIONS,
+        f"Note new conclusions ({', '.join(levels)}). Each is answered with its number, or with what is wrong about it.",
+        ("conclusions",),
+        conclusions={"type": "array", "items": item},
+    )

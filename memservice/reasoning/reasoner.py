@@ -1,0 +1,48 @@
+"""The reasoner `llm`: each task is a module of its own, over whatever language models the configuration names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memservice.reasoning import choice
+from memservice.reasoning.models import Models
+from memservice.spi.reasoner import (
+    Answered,
+    AnswerRequest,
+    Consolidated,
+    ConsolidateRequest,
+    Derived,
+    DeriveRequest,
+    Summarized,
+    SummarizeRequest,
+)
+
+
+class LlmReasoner:
+    """Asks language models. Has no state but the models that are open; safe to call from several threads."""
+
+    name = "llm"
+    capabilities = choice.LLM_CAPABILITIES
+
+    def __init__(self, models: Models) -> None:
+        self._models = models
+
+    def derive(self, request: DeriveRequest) -> Derived:
+        from memservice.reasoning.derive import derive
+
+        return derive(self._models, request)
+
+    def summarize(self, request: SummarizeRequest) -> Summarized:
+        from memservice.reasoning.summarise import summarize
+
+        return summarize(self._models, request)
+
+    def consolidate(self, request: ConsolidateRequest) -> Consolidated:
+        from memservice.reasoning.consolidate import consolidate
+
+        return consolidate(self._models, request)
+
+    def answer(self, request: AnswerRequest) -> Iterator[str | Answered]:
+        from memservice.reasoning.answer import answer
+
+        return answer(self._models, request)

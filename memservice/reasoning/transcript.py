@@ -1,0 +1,44 @@
+"""Messages as a model reads them. Whatever a message says, it cannot pass for another one: only our own lines begin at the margin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from memservice.domain import tokens
+from memservice.spi.reasoner import Utterance
+
+CUT = " […]"
+"""Ends a text of which the rest was left out."""
+
+
+def stamp(at: datetime) -> str:
+    """A time as every prompt shows it: UTC, to the second."""
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def name(slug: str) -> str:
+    """A peer's name in one line."""
+    return " ".join(slug.split())
+
+
+def entry(message: Utterance, mark: str = "") -> str:
+    """One message with its time and author: `[mark] 2024-05-17 12:30:00 alice: text`. Further lines of the text are indented."""
+    text = "\n    ".join(message.content.strip().splitlines())
+    return f"{f'[{mark}] ' if mark else ''}{stamp(message.sent_at)} {name(message.author)}: {text}"
+
+
+def transcript(messages: Sequence[Utterance], mark: Callable[[Utterance], str] = lambda message: "") -> str:
+    """Messages, one after the other. Those that say nothing are left out."""
+    return "\n".join(entry(message, mark(message)) for message in messages if message.content.strip())
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning of a text, of at most that many tokens together with the sign that it was cut; the whole text if it fits."""
+    if tokens.count(text) <= most:
+        return text
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if tokens.count(text[:middle].rstrip() + CUT) <= most else (low, middle - 1)
+    return text[:low].rstrip() + CUT if low else ""

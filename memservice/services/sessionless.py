@@ -1,0 +1,44 @@
+"""Messages that belong to no conversation, as the first clients of generation 2 store them: each peer has a session of its own for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memservice.domain.errors import InvalidInput, Problem
+from memservice.domain.records import Message, Peer
+from memservice.runtime import Runtime
+from memservice.services import access, messages, peers
+from memservice.services.messages import Draft
+from memservice.services.paging import Page, Paging
+from memservice.services.principal import Principal
+
+_SERVICE = Principal.all()
+
+
+def session_of(peer: Peer) -> str:
+    """The name of that session. The peer's uid is in it, since with the peer's name it might be too long."""
+    return f"__peer_{peer.uid}"
+
+
+def create(rt: Runtime, who: Principal, workspace: str, peer: str, drafts: Sequence[Draft]) -> list[Message]:
+    """Store messages of the peer, all or none. Creates the workspace, the peer and the session that are missing."""
+    access.require(who, workspace, peer=peer)
+    strangers = [
+        Problem(("body", "messages", index, "peer_id"), f"peer_id must be {peer!r}, the peer of the path")
+        for index, draft in enumerate(drafts)
+        if draft.author != peer
+    ]
+    if strangers:
+        raise InvalidInput(*strangers)
+    found, _ = peers.get_or_create(rt, _SERVICE, workspace, peer, None, None)
+    return messages.create(rt, _SERVICE, workspace, session_of(found), drafts)
+
+
+def page(rt: Runtime, who: Principal, workspace: str, peer: str, filters: object, paging: Paging) -> Page[Message]:
+    """Those of the peer, in the order in which they were stored; none of a peer that does not exist."""
+    access.require(who, workspace, peer=peer)
+    with rt.storage.read() as view:
+        found = view.workspaces.locate(workspace, peer=peer).peer
+    if found is None:
+        return Page([], 0, paging.page, paging.size)
+    return messages.page(rt, _SERVICE, workspace, session_of(found), filters, paging)

@@ -1,0 +1,174 @@
+"""Whether a line is a row that may be stored. A file may come from anybody: what it says of itself is not believed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from functools import cache
+from types import UnionType
+from typing import Any, get_type_hints
+
+from memservice.domain import records as r
+from memservice.domain.values import INT_MAX, SCOPE_NAME_MAX, name_problem, shown
+from memservice.services.transfer import shapes, tasks
+from memservice.services.transfer.lines import Line, UnreadableExport, read_moment
+from memservice.services.transfer.shapes import Shape
+
+UID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+DIMENSION_MAX = 65_536
+
+_WORDS: Mapping[tuple[str, str], Collection[str]] = {
+    ("workspaces", "state"): (r.ACTIVE,),
+    ("peers", "kind"): (r.PEER, r.SCOPE),
+    ("members", "kind"): (r.PEER, r.SCOPE),
+    ("sessions", "state"): (r.ACTIVE, r.ARCHIVED),
+    ("scope_sessions", "state"): ("pending", "completed", "failed"),
+    ("summaries", "kind"): (r.SHORT, r.LONG),
+    ("conclusions", "level"): r.LEVELS,
+    ("conclusions", "state"): (r.LIVE, r.SUPERSEDED),
+    ("spaces", "kind"): tuple(shapes.SPACED),
+    ("spaces", "state"): (r.ACTIVE,),
+    ("webhook_endpoints", "state"): (r.ACTIVE, r.PAUSED),
+    ("tasks", "state"): (r.PENDING, r.FAILED),
+    ("tasks", "kind"): tuple(sorted(tasks.NAMED)),
+}
+"""Fields that hold one of a few words. Others would be rows that nobody sees, or that nobody can work on."""
+
+
+def require_row(shape: Shape, line: Line) -> None:
+    """Raises UnreadableExport unless every field that is read of this line is there and of its type."""
+    for name, fits, wanted in _fields(shape):
+        if name not in line:
+            raise UnreadableExport(f"a row of {shape.name} has no `{name}`")
+        if not fits(line[name]):
+            raise _wrong(shape, name, line[name], f"must be {wanted}")
+    if "slug" in shape.plain:
+        _require_slug(shape, line)
+    if shape.record is r.Task:
+        _require_payload(line)
+    if shape.record is r.Space and not 0 < line["dimension"] <= DIMENSION_MAX:
+        raise _wrong(shape, "dimension", line["dimension"], f"must be from 1 to {DIMENSION_MAX}")
+
+
+def require_vector(line: Line) -> None:
+    """The same for a line that holds a vector."""
+    space: Any = line.get("space")
+    known = isinstance(space, dict) and isinstance(space.get("kind"), str) and isinstance(space.get("embedder"), str)
+    if not (known and isinstance(space.get("dimension"), int)):
+        raise UnreadableExport("a vector has no `space` of a kind, an embedder and a dimension")
+    if not (_uid(line.get("uid")) and isinstance(line.get("vector"), str)):
+        raise UnreadableExport("a vector has no `uid` of a row, or no `vector` of base64 text")
+
+
+def require_name(name: object) -> str:
+    """The id of a workspace."""
+    problem = name_problem(name) if isinstance(name, str) else "it is no text"
+    if problem is not None or not isinstance(name, str):
+        raise UnreadableExport(f"{shown(name)!r} cannot be the id of a workspace: {problem}")
+    return name
+
+
+def _require_slug(shape: Shape, line: Line) -> None:
+    """No peer passes for a scope: its name cannot hold the dot that theirs have."""
+    slug: str = line["slug"]
+    if line.get("kind") == r.SCOPE:
+        problem = name_problem(slug.removeprefix(r.SCOPE_PREFIX), SCOPE_NAME_MAX)
+        problem = problem or (None if slug.startswith(r.SCOPE_PREFIX) else f"scopes are called {r.SCOPE_PREFIX}…")
+    else:
+        problem = name_problem(slug)
+    if problem is not None:
+        raise _wrong(shape, "slug", slug, f"cannot be an id: {problem}")
+
+
+def _require_payload(line: Line) -> None:
+    kind, payload = line["kind"], line["payload"]
+    if kind in tasks.OF_ROWS and payload.get("kind") not in list(shapes.SPACED):
+        raise UnreadableExport(f"a task of kind {kind!r} names rows of no kind that has vectors: {shown(payload.get('kind'))!r}")
+    for entry, (_, uids) in tasks.named(kind, payload).items():
+        if not all(isinstance(uid, str) for uid in uids):
+            raise UnreadableExport(f"a task of kind {kind!r} names in `{entry}` rows by something else than uids")
+    texts = tasks.TEXTS.get(kind, ())
+    if not all(isinstance(payload.get(entry), str) for entry in texts):
+        raise UnreadableExport(f"a task of kind {kind!r} needs the texts {', '.join(texts)}")
+
+
+def _wrong(shape: Shape, name: str, value: object, what: str) -> UnreadableExport:
+    return UnreadableExport(f"a row of {shape.name} has the `{name}` {shown(value)!r}, which {what}")
+
+
+_Fits = Callable[[Any], bool]
+
+
+@cache
+def _fields(shape: Shape) -> list[tuple[str, _Fits, str]]:
+    """Every field that is read of a line of this kind: its name, whether a value fits it, and what would."""
+    hints = get_type_hints(shape.record)
+    found: list[tuple[str, _Fits, str]] = []
+    for field in shape.plain:
+        words = _WORDS.get((shape.name, field))
+        if words is not None:
+            found.append((field, _one_of(words), f"one of {', '.join(words)}"))
+        elif field == "uid":
+            found.append((field, _uid, "a uid"))
+        else:
+            found.append((field, *_type(hints[field])))
+    for field in shape.references:
+        fits, wanted = (_none_or(_uid), "the uid of a row, or null") if type(None) in _parts(hints[field]) else (_uid, "the uid of a row")
+        found.append((shapes.name_of(field), fits, wanted))
+    found += [(shapes.name_of(field), _list_of(_uid), "a list of uids") for field in shape.lists]
+    return found
+
+
+def _type(hint: Any) -> tuple[_Fits, str]:
+    parts = _parts(hint)
+    fits, wanted = _TYPES[next(part for part in parts if part is not type(None))]
+    return (_none_or(fits), f"{wanted}, or null") if type(None) in parts else (fits, wanted)
+
+
+def _parts(hint: Any) -> tuple[Any, ...]:
+    return tuple(hint.__args__) if isinstance(hint, UnionType) else (hint,)
+
+
+def _none_or(fits: _Fits) -> _Fits:
+    return lambda value: value is None or fits(value)
+
+
+def _one_of(words: Collection[str]) -> _Fits:
+    return lambda value: isinstance(value, str) and value in words
+
+
+def _list_of(fits: _Fits) -> _Fits:
+    return lambda value: isinstance(value, list) and all(map(fits, value))
+
+
+def _uid(value: Any) -> bool:
+    return isinstance(value, str) and UID.fullmatch(value) is not None
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= INT_MAX
+
+
+def _time(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        return read_moment(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+_TYPES: Mapping[Any, tuple[_Fits, str]] = {
+    str: (_text, "text"),
+    int: (_number, "a whole number that is not negative"),
+    bool: (lambda value: isinstance(value, bool), "true or false"),
+    datetime: (_time, "a time with its zone"),
+    r.JsonObject: (lambda value: isinstance(value, dict), "an object"),
+    list[str]: (_list_of(_text), "a list of texts"),
+}
+"""By the types that records are made of."""

@@ -1,0 +1,229 @@
+"""A workspace as lines, in one consistent view of the storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import memservice
+from memservice.domain import records as r
+from memservice.domain import tokens
+from memservice.domain.errors import NotFound
+from memservice.domain.filters import Node, all_of, where
+from memservice.domain.filters.ast import Compare, OneOf
+from memservice.runtime import Runtime
+from memservice.services import outbox
+from memservice.services.transfer import shapes, tasks
+from memservice.services.transfer.lines import FORMAT, HEADER, VERSION, Line, Sum, moment, vector_text, written
+from memservice.services.transfer.shapes import Shape
+from memservice.spi.rows import BY_KEY
+from memservice.spi.storage import View
+
+ROWS_AT_ONCE = 500
+VECTORS_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What of a workspace is to travel."""
+
+    vectors: bool = True
+    secrets: bool = False
+
+
+def size(rt: Runtime, workspace: str) -> int:
+    """About how many lines an export has, for a progress bar: its rows without vectors."""
+    with rt.storage.read() as view:
+        place = _place(view, workspace)
+        return sum(view.rows.count(shape.record, where(workspace_key=place.key)) for shape in shapes.ROWS)
+
+
+def lines(rt: Runtime, workspace: str, wanted: Wanted = Wanted()) -> Iterator[bytes]:
+    """The export, line by line, header first. Raises NotFound for a workspace that does not exist.
+
+    The rows are read in one view, which stays open until they are written: vectors come after it.
+    """
+    total = Sum()
+    spaces: Sequence[r.Space] = ()
+    with rt.storage.read() as view:
+        place = _place(view, workspace)
+        yield written(_header(rt, place, wanted))
+        reader = _Reader(view, place, wanted)
+        for line in reader.rows():
+            data = written(line)
+            total.add(data)
+            yield data
+        spaces = reader.spaces()
+        left = reader.tasks()
+        if rt.vectors_transactional and wanted.vectors:
+            for data in _summed(total, _vectors(rt, view, spaces, reader.travels)):
+                yield data
+    if wanted.vectors and not rt.vectors_transactional:
+        for data in _summed(total, _vectors(rt, None, spaces, reader.travels)):
+            yield data
+    for data in _summed(total, left):
+        yield data
+    yield written(total.end())
+
+
+def _summed(total: Sum, found: Iterable[Line]) -> Iterator[bytes]:
+    for line in found:
+        data = written(line)
+        total.add(data)
+        yield data
+
+
+def _place(view: View, workspace: str) -> r.Workspace:
+    found = view.workspaces.by_slug(workspace)
+    if found is None or found.state == r.DELETING:
+        raise NotFound(f"Workspace {workspace} not found")
+    return found
+
+
+def _header(rt: Runtime, place: r.Workspace, wanted: Wanted) -> Line:
+    return {
+        "type": HEADER,
+        "format": FORMAT,
+        "version": VERSION,
+        "memservice": memservice.__version__,
+        "exported_at": moment(rt.clock()),
+        "workspace": place.slug,
+        "token_counter": tokens.counter_id(),
+        "vectors": wanted.vectors,
+        "secrets": wanted.secrets,
+    }
+
+
+class _Reader:
+    """Reads the rows of one workspace. What is being deleted stays behind, with what belongs to it."""
+
+    def __init__(self, view: View, place: r.Workspace, wanted: Wanted) -> None:
+        self._view = view
+        self._place = place
+        self._wanted = wanted
+        self._names: dict[type[Any], dict[int, str]] = {r.Peer: {}, r.Session: {}, r.WebhookEndpoint: {}, r.NamedCollection: {}}
+        self._doomed: set[int] = set()
+        """Sessions that are being deleted."""
+
+    def rows(self) -> Iterator[Line]:
+        yield self._line(shapes.WORKSPACE, self._place, {})
+        for shape in (*shapes.ROWS, *((shapes.SPACE,) if self._wanted.vectors else ()), *(shapes.SECRET if self._wanted.secrets else ())):
+            for found in self._pages(shape.record, self._of_place(shape)):
+                kept = [row for row in found if self.travels(row)]
+                self._remember(shape.record, kept)
+                names = self._looked_up(shape, kept)
+                for row in kept:
+                    yield self._line(shape, row, names)
+
+    def spaces(self) -> list[r.Space]:
+        return [space for space in self._view.spaces.of_workspace(self._place.key) if space.state == r.ACTIVE]
+
+    def travels(self, row: Any) -> bool:
+        """Does a row travel at all? What is being deleted does not, nor does a space that nobody asks."""
+        if isinstance(row, r.Session) and row.state == r.DELETING:
+            self._doomed.add(row.key)
+        if isinstance(row, r.Conclusion) and row.state == r.DELETED:
+            return False
+        if isinstance(row, r.Space) and row.state != r.ACTIVE:
+            return False
+        return row.key not in self._doomed if isinstance(row, r.Session) else getattr(row, "session_key", None) not in self._doomed
+
+    def tasks(self) -> list[Line]:
+        """What waits to be done, and what failed. Few, as long as workers run; held in memory because they come last."""
+        left: list[Line] = []
+        open_ = all_of(where(workspace_key=self._place.key), OneOf("state", (r.PENDING, r.FAILED)))
+        for found in self._pages(r.Task, open_):
+            kept = [task for task in found if self.travels(task) and self._may_be_told(task)]
+            names = self._looked_up(shapes.TASK, kept)
+            left += [self._task_line(task, names) for task in kept]
+        return left
+
+    def _may_be_told(self, task: r.Task) -> bool:
+        return task.kind not in tasks.STAYS and (self._wanted.secrets or task.kind != outbox.WEBHOOK)
+
+    def _task_line(self, task: r.Task, names: Mapping[type[Any], Mapping[int, str]]) -> Line:
+        line = self._line(shapes.TASK, task, names)
+        entries = tasks.named(task.kind, task.payload)
+        new = {entry: self._uids(record, [int(key) for key in keys]) for entry, (record, keys) in entries.items()}
+        line["payload"] = tasks.renamed(task.payload, new)
+        return line
+
+    def _of_place(self, shape: Shape) -> Node:
+        if shape.record is r.ApiKey:
+            return where(workspace=self._place.slug)
+        return where(workspace_key=self._place.key)
+
+    def _pages(self, record: type[Any], condition: Node) -> Iterator[list[Any]]:
+        last = 0
+        while found := self._view.rows.page(record, all_of(condition, Compare("key", "gt", last)), BY_KEY, limit=ROWS_AT_ONCE):
+            yield found
+            last = found[-1].key
+
+    def _remember(self, record: type[Any], rows: Sequence[Any]) -> None:
+        if record in self._names:
+            self._names[record].update({row.key: row.uid for row in rows})
+
+    def _looked_up(self, shape: Shape, rows: Sequence[Any]) -> dict[type[Any], Mapping[int, str]]:
+        """The uids that the references of these rows need."""
+        wanted: dict[type[Any], set[int]] = {}
+        for field, record in shape.references.items():
+            wanted.setdefault(record, set()).update(key for row in rows if (key := getattr(row, field)) is not None)
+        for field, record in shape.lists.items():
+            wanted.setdefault(record, set()).update(key for row in rows for key in getattr(row, field))
+        return {record: self._uids(record, sorted(keys)) for record, keys in wanted.items()}
+
+    def _uids(self, record: type[Any], keys: Sequence[int]) -> dict[int, str]:
+        """By key; rows that are gone are left out."""
+        known = self._names.get(record)
+        if known is not None and record is not r.WebhookEndpoint:
+            return {key: known[key] for key in keys if key in known}
+        found: dict[int, str] = {}
+        for start in range(0, len(keys), ROWS_AT_ONCE):
+            rows = self._view.rows.page(record, where(key=tuple(keys[start : start + ROWS_AT_ONCE])))
+            found.update({row.key: row.uid for row in rows})
+        return found
+
+    def _line(self, shape: Shape, row: Any, names: Mapping[type[Any], Mapping[int, str]]) -> Line:
+        line: Line = {"type": shape.name}
+        for field in shape.plain:
+            value = getattr(row, field)
+            line[field] = moment(value) if isinstance(value, datetime) else value
+        for field, record in shape.references.items():
+            key = getattr(row, field)
+            line[shapes.name_of(field)] = None if key is None else names[record].get(key)
+        for field, record in shape.lists.items():
+            known = names[record]
+            line[shapes.name_of(field)] = [known[key] for key in getattr(row, field) if key in known]
+        return line
+
+
+def _vectors(rt: Runtime, view: View | None, spaces: Sequence[r.Space], travels: Callable[[Any], bool]) -> Iterator[Line]:
+    for space in spaces:
+        for rows in _rows_of(rt, view, space):
+            found = rt.vectors.fetch(view, space, [row.key for row in rows])
+            for row in rows:
+                if row.key in found and travels(row):
+                    yield {
+                        "type": shapes.VECTOR,
+                        "space": {"kind": space.kind, "embedder": space.embedder, "dimension": space.dimension},
+                        "uid": row.uid,
+                        "vector": vector_text(found[row.key]),
+                    }
+
+
+def _rows_of(rt: Runtime, view: View | None, space: r.Space) -> Iterator[list[Any]]:
+    """The rows that a space may have vectors of, by key. Without a view each page is read in one of its own."""
+    record, last = shapes.SPACED[space.kind], 0
+    while True:
+        condition = all_of(where(workspace_key=space.workspace_key), Compare("key", "gt", last))
+        if view is not None:
+            found = view.rows.page(record, condition, BY_KEY, limit=VECTORS_AT_ONCE)
+        else:
+            with rt.storage.read() as own:
+                found = own.rows.page(record, condition, BY_KEY, limit=VECTORS_AT_ONCE)
+        if not found:
+            return
+        yield found
+        last = found[-1].key

@@ -1,0 +1,118 @@
+"""What of each record travels, and how: by which fields a row is known, and which fields name other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from memservice.domain import records as r
+from memservice.spi.schema import BY_RECORD
+
+REFERENCES: Mapping[str, type[Any]] = {
+    "session_key": r.Session,
+    "peer_key": r.Peer,
+    "author_key": r.Peer,
+    "observer_key": r.Peer,
+    "observed_key": r.Peer,
+    "owner_key": r.Peer,
+    "scope_key": r.Peer,
+    "message_key": r.Message,
+    "endpoint_key": r.WebhookEndpoint,
+}
+"""Fields that hold the key of a row of this kind, in whatever record they stand. In a file they hold its uid."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One kind of row in the file."""
+
+    name: str
+    """The value of `type` in its lines."""
+    record: type[Any]
+    known_by: tuple[str, ...] = ("uid",)
+    """Fields by which a row is found again; references among them."""
+    other_references: tuple[tuple[str, type[Any]], ...] = ()
+    many: tuple[tuple[str, type[Any]], ...] = ()
+    """Fields that hold a list of keys."""
+    left_out: frozenset[str] = frozenset()
+    """Fields that follow from others; import fills them in."""
+
+    @cached_property
+    def references(self) -> dict[str, type[Any]]:
+        names = {field.name for field in fields(self.record)}
+        common = {name: record for name, record in REFERENCES.items() if name in names and name not in self.left_out}
+        return common | dict(self.other_references)
+
+    @cached_property
+    def lists(self) -> dict[str, type[Any]]:
+        return dict(self.many)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The fields that repeat the slug of what a reference beside them names."""
+        return tuple(field for field in self.plain if f"{field}_key" in self.references)
+
+    @cached_property
+    def plain(self) -> tuple[str, ...]:
+        """The fields that stand in the file as they are."""
+        apart = {"key", "workspace_key", *self.references, *self.lists, *self.left_out}
+        return tuple(field.name for field in fields(self.record) if field.name not in apart)
+
+
+def _shape(record: type[Any], *known_by: str, **how: Any) -> Shape:
+    return Shape(BY_RECORD[record].name, record, known_by or ("uid",), **how)
+
+
+WORKSPACE = _shape(r.Workspace)
+SPACE = _shape(r.Space, "kind", "embedder", "dimension")
+TASK = _shape(r.Task, left_out=frozenset({"unit"}))
+ENDPOINT = _shape(r.WebhookEndpoint)
+DELIVERY = _shape(r.Delivery)
+KEY = _shape(r.ApiKey)
+
+ROWS: tuple[Shape, ...] = (
+    _shape(r.Peer),
+    _shape(r.PeerName, "peer_key", "token"),
+    _shape(r.Session, left_out=frozenset({"message_count", "token_total"})),
+    _shape(r.Member, "session_key", "peer_key"),
+    _shape(r.ScopeSession, "scope_key", "session_key"),
+    _shape(r.Message),
+    _shape(r.IdempotencyKey, "session_key", "digest", many=(("message_keys", r.Message),)),
+    _shape(r.Summary, "session_key", "kind", left_out=frozenset({"message_uid"})),
+    _shape(r.Collection, "observer_key", "observed_key", left_out=frozenset({"explicit_count"})),
+    _shape(r.Card, "observer_key", "target"),
+    _shape(
+        r.Conclusion,
+        other_references=(("superseded_by", r.Conclusion),),
+        many=(("message_keys", r.Message),),
+        left_out=frozenset({"collection_key"}),
+    ),
+    _shape(r.NamedCollection),
+    _shape(r.Document, other_references=(("collection_key", r.NamedCollection),)),
+    _shape(r.Metamessage),
+)
+"""What always travels, parents before children. A workspace's spaces and their vectors follow, then its tasks."""
+
+SECRET: tuple[Shape, ...] = (ENDPOINT, DELIVERY, KEY)
+"""What travels only when secrets are asked for: endpoints and what was sent to them, and the keys that name the workspace."""
+
+STAYS: frozenset[type[Any]] = frozenset({r.Workspace, r.Lease, r.Usage, r.Fact, r.Space, r.Task})
+"""Records that are not rows of a workspace's own, or have a place of their own in the file."""
+
+VECTOR = "vectors"
+"""The type of a line that holds a vector of a row."""
+
+SPACED: Mapping[str, type[Any]] = {"message": r.Message, "conclusion": r.Conclusion, "document": r.Document}
+"""The rows that spaces of each kind hold vectors of."""
+
+SHAPES: Mapping[str, Shape] = {shape.name: shape for shape in (WORKSPACE, *ROWS, SPACE, *SECRET, TASK)}
+"""By the `type` of their lines."""
+
+
+def name_of(field: str) -> str:
+    """The name in the file of a field that refers to another row, or to several."""
+    if field.endswith("_keys"):
+        return f"{field[:-5]}_uids"
+    return f"{field[:-4]}_uid" if field.endswith("_key") else field

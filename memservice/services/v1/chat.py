@@ -1,0 +1,63 @@
+"""Chat in a user's session: what is known about the user, in answer to one or several questions at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from memservice.domain.records import DELETING, Peer, Session
+from memservice.runtime import Runtime
+from memservice.services import chat, representation
+from memservice.services.chat import ChatOptions
+from memservice.services.principal import Principal
+from memservice.services.representation import RepresentationOptions
+from memservice.services.v1 import collections, located, metamessages
+from memservice.services.v1.located import Path
+from memservice.spi.storage import View
+
+NOTHING = "None"
+"""What is answered where nothing is to be said."""
+
+
+def ask(rt: Runtime, who: Principal, path: Path, queries: Sequence[str], stream: bool = False) -> chat.Answer | None:
+    """The answer that is about to be given; None to a question without words. An unknown session is as good as none."""
+
+    def begin(view: View) -> tuple[str, Peer, Session | None]:
+        located.authorise(view, who, path)
+        app, user = located.require_user(view, path)
+        collections.ensure_derived(rt, view, user)
+        session = located.find_session(rt, view, user, path.session)
+        return app.slug, user, None if session is None or session.state == DELETING else session
+
+    workspace, user, session = rt.storage.write(begin)
+    question = "\n".join(queries).replace("\0", "").strip()
+    if not question:
+        return None
+    slug = None if session is None else session.slug
+    answer = chat.ask_peer(rt, Principal.all(), workspace, user.slug, ChatOptions(question, session=slug, archived=True, stream=stream))
+    if session is not None:
+        _note_what_is_known(rt, workspace, user, session)
+    return answer
+
+
+def _note_what_is_known(rt: Runtime, workspace: str, user: Peer, session: Session) -> None:
+    known = representation.of_peer(rt, Principal.all(), workspace, user.slug, RepresentationOptions())
+
+    def note(view: View) -> bool:
+        held = view.sessions.by_key(session.key, lock=True)
+        return held is not None and held.state != DELETING and metamessages.note_representation(rt, view, user, held, known)
+
+    rt.storage.write(note)
+
+
+def content(answer: chat.Answer | None) -> str:
+    return (None if answer is None else answer.content()) or NOTHING
+
+
+def pieces(answer: chat.Answer | None) -> Iterator[str]:
+    """The answer as it comes."""
+    said = False
+    for piece in answer.pieces() if answer is not None else ():
+        said = True
+        yield piece
+    if not said:
+        yield NOTHING

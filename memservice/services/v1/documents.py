@@ -1,0 +1,218 @@
+"""Documents of a collection. Those of the reserved collection are conclusions (`facts`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from memservice.domain import ranking
+from memservice.domain.errors import InvalidInput, NotFound, Problem
+from memservice.domain.filters import Node, all_of, parse_containment, where
+from memservice.domain.filters.ast import Not
+from memservice.domain.ids import new_uid
+from memservice.domain.records import Conclusion, Document, NamedCollection, Peer, Workspace
+from memservice.domain.text import analyse
+from memservice.domain.values import strip_nul
+from memservice.runtime import Runtime
+from memservice.services import embedding, indexing, naming, recall
+from memservice.services.embedding import Remote
+from memservice.services.indexing import DOCUMENT
+from memservice.services.nearest import nearest
+from memservice.services.paging import Page, Paging, read_page
+from memservice.services.principal import Principal
+from memservice.services.v1 import collections, facts, located
+from memservice.services.v1.located import Path
+from memservice.spi.storage import View
+from memservice.spi.where import Where
+
+Kept = Document | Conclusion
+"""Both have a uid, a content, metadata and a time."""
+
+
+def _content(given: str) -> str:
+    text: str = strip_nul(given)
+    if not text:
+        raise InvalidInput(Problem(("body", "content"), "String should have at least 1 character", "string_too_short"))
+    return text
+
+
+def _unknown(uid: str) -> NotFound:
+    return NotFound(f"Document with ID '{uid}' not found")
+
+
+def _found(view: View, who: Principal, path: Path) -> tuple[Workspace, Peer, NamedCollection] | None:
+    located.authorise(view, who, path)
+    found = located.find_user(view, path)
+    collection = None if found is None else collections.find(view, found[1], path.collection)
+    return None if found is None or collection is None else (*found, collection)
+
+
+def _require(rt: Runtime, who: Principal, path: Path) -> tuple[Workspace, Peer, NamedCollection]:
+    with rt.storage.read() as view:
+        found = _found(view, who, path)
+    if found is None:
+        raise collections.missing()
+    return found
+
+
+def create(rt: Runtime, who: Principal, path: Path, content: str, metadata: Mapping[str, Any] | None) -> Kept:
+    """A new document. Equal ones are not merged."""
+    text, stored = _content(content), naming.metadata(metadata) or {}
+    app, user, collection = _require(rt, who, path)
+    if collections.is_derived(collection):
+        return facts.create(rt, app, user, text, stored)
+    vectors = indexing.embed_inline(rt, [text])
+
+    def change(view: View) -> Document:
+        # Held: whoever deletes the collection sees this document, or is seen here.
+        if collections.find(view, user, path.collection, lock=True) is None:
+            raise collections.missing()
+        row = Document(
+            uid=new_uid(),
+            workspace_key=app.key,
+            owner_key=user.key,
+            collection_key=collection.key,
+            content=text,
+            metadata=stored,
+            created_at=rt.clock(),
+        )
+        document = view.rows.put([row])[0]
+        view.tasks.add(indexing.index_documents(rt, view, app.key, [document], vectors))
+        return document
+
+    return rt.storage.write(change)
+
+
+def _in(collection: NamedCollection) -> Node:
+    return where(collection_key=collection.key)
+
+
+def page(rt: Runtime, who: Principal, path: Path, filter_: object, paging: Paging) -> Page[Kept]:
+    """In the order in which they were created."""
+    condition = parse_containment(filter_)
+    with rt.storage.read() as view:
+        found = _found(view, who, path)
+        if found is None:
+            return Page([], 0, paging.page, paging.size)
+        app, user, collection = found
+        if collections.is_derived(collection):
+            listed = facts.page(view, app, user, condition, paging)
+            return Page(listed.items, listed.total, paging.page, paging.size)
+        matching = all_of(_in(collection), condition)
+        documents = read_page(
+            paging,
+            lambda: view.rows.page(Document, matching, paging.order(), paging.size, paging.offset),
+            lambda: view.rows.count(Document, matching),
+        )
+        return Page(documents.items, documents.total, paging.page, paging.size)
+
+
+def get(rt: Runtime, who: Principal, path: Path, uid: str) -> Kept:
+    with rt.storage.read() as view:
+        found = _found(view, who, path)
+        document = None if found is None else _one(view, *found, uid)
+    if document is None:
+        raise _unknown(uid)
+    return document
+
+
+def _one(view: View, app: Workspace, user: Peer, collection: NamedCollection, uid: str, *, lock: bool = False) -> Kept | None:
+    if collections.is_derived(collection):
+        return facts.find(view, app, user, uid, lock=lock)
+    return view.rows.get(Document, all_of(_in(collection), where(uid=uid)), lock=lock)
+
+
+def update(rt: Runtime, who: Principal, path: Path, uid: str, content: str | None, metadata: Mapping[str, Any] | None) -> Kept:
+    """Metadata and content are replaced; at least one has to be given. A document with another content is a document of now."""
+    if content is None and metadata is None:
+        raise InvalidInput.at("body", message="Content and metadata cannot both be None")
+    text, stored = None if content is None else _content(content), naming.metadata(metadata)
+    vectors = None if text is None else indexing.embed_inline(rt, [text])
+
+    def change(view: View) -> Kept:
+        found = _found(view, who, path)
+        document = None if found is None else _one(view, *found, uid, lock=True)
+        if document is None:
+            raise _unknown(uid)
+        if stored is not None:
+            document = replace(document, metadata=stored)
+        if isinstance(document, Conclusion):
+            return facts.save(rt, view, document, text, vectors)
+        if text is not None:
+            document = replace(document, content=text, created_at=rt.clock())
+        document = view.rows.put([document])[0]
+        if text is not None:
+            indexing.forget_rows(rt, view, DOCUMENT, document.workspace_key, [document.key])
+            view.tasks.add(indexing.index_documents(rt, view, document.workspace_key, [document], vectors))
+        return document
+
+    return rt.storage.write(change)
+
+
+def delete(rt: Runtime, who: Principal, path: Path, uid: str) -> None:
+    """Erase a document. What was concluded about the user stays: InvalidInput."""
+
+    def change(view: View) -> None:
+        found = _found(view, who, path)
+        if found is not None and collections.is_derived(found[2]):
+            raise InvalidInput.at("path", "collection_id", message=f"Cannot delete collection with reserved name '{collections.RESERVED}'")
+        document = None if found is None else _one(view, *found, uid, lock=True)
+        if document is None:
+            raise NotFound("Document not found or does not belong to user")
+        indexing.forget_rows(rt, view, DOCUMENT, document.workspace_key, [document.key])
+        view.rows.delete(Document, where(key=document.key))
+
+    rt.storage.write(change)
+
+
+def query(rt: Runtime, who: Principal, path: Path, text: str, top_k: int, filter_: object) -> list[Kept]:
+    """The `top_k` documents that are nearest to the query, by cosine, nearest first; there is no cut-off. While there is no vector of
+    the query, those that share its words come first."""
+    condition = parse_containment(filter_)
+    asked: str = strip_nul(text)
+    with rt.storage.read() as view:
+        found = _found(view, who, path)
+        embedders = recall.active_embedders(view, found[0]) if found is not None and rt.has_remote_embedder else set()
+    if found is None:
+        return []
+    app, user, collection = found
+    derived = collections.is_derived(collection)
+    remote = recall.remote_vectors(rt, app.slug, asked) if derived else embedding.remote_vectors(rt, embedders, asked)
+    with rt.storage.read() as view:
+        if derived:
+            return list(facts.nearest(rt, view, app, user, asked, top_k, condition, remote))
+        return list(_nearest(rt, view, collection, asked, top_k, condition, remote))
+
+
+def _nearest(
+    rt: Runtime, view: View, collection: NamedCollection, text: str, limit: int, condition: Node, remote: Remote
+) -> list[Document]:
+    matching = all_of(_in(collection), condition)
+    kept: list[Document] = []
+    depth = 4 * limit
+    while True:
+        listed = _listed(rt, view, collection, text, depth, remote)
+        rows = {row.key: row for row in view.rows.page(Document, all_of(where(key=tuple(listed)), matching))} if listed else {}
+        kept = [rows[key] for key in listed if key in rows][:limit]
+        if len(kept) >= limit or len(listed) < depth:
+            break
+        depth *= 4
+    if len(kept) < limit:
+        # Those without a vector have no place among the others: they come last.
+        rest = all_of(matching, Not(where(key=tuple(row.key for row in kept)))) if kept else matching
+        kept += view.rows.page(Document, rest, limit=limit - len(kept))
+    return kept
+
+
+def _listed(rt: Runtime, view: View, collection: NamedCollection, text: str, depth: int, remote: Remote) -> list[int]:
+    """Keys of documents, best first; fewer than `depth` if there are no more."""
+    narrowed = Where(observers=(collection.key,))
+    space = view.spaces.active(collection.workspace_key, DOCUMENT)
+    vector = embedding.vector_in(rt, space, text, remote)
+    hits = None if space is None or vector is None else nearest(rt, view, space, vector, depth, narrowed)
+    if hits is not None:
+        return [hit.key for hit in hits]
+    terms = tuple(dict.fromkeys(analyse(text)))[: recall.MAX_TERMS]
+    matches = rt.storage.text.search(view, DOCUMENT, collection.workspace_key, terms, depth, narrowed)
+    return ranking.ranked(ranking.bm25(matches), depth)

@@ -1,0 +1,116 @@
+"""Messages of a user's session: said by the user, or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memservice.domain.errors import NotFound
+from memservice.domain.filters import parse_containment
+from memservice.domain.records import DELETING, Message, Peer, Session
+from memservice.runtime import Runtime
+from memservice.services import messages as shared
+from memservice.services import naming, told
+from memservice.services import sessions as shared_sessions
+from memservice.services.messages import Draft
+from memservice.services.paging import Page, Paging
+from memservice.services.principal import Principal
+from memservice.services.v1 import located, users
+from memservice.services.v1.located import Path
+from memservice.spi.storage import View
+
+
+@dataclass(frozen=True, slots=True)
+class SaidDraft:
+    """A message to be stored."""
+
+    content: str
+    is_user: bool
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message, and whether the user said it."""
+
+    message: Message
+    is_user: bool
+
+
+def _said(message: Message, user: Peer) -> Said:
+    return Said(message, message.author_key == user.key)
+
+
+def create(rt: Runtime, who: Principal, path: Path, drafts: Sequence[SaidDraft], loc: naming.Loc) -> list[Said]:
+    """Store messages in order, all or none, at one time, with the background work that they make necessary. `loc` is where the first
+    one stands; of several, where they stand."""
+    now = rt.clock()
+    places = [loc] if loc == ("body",) else [(*loc, index) for index in range(len(drafts))]
+    given = [Draft(draft.content, "", draft.metadata, created_at=now) for draft in drafts]
+    prepared = [shared.prepare(rt, draft, place) for draft, place in zip(given, places, strict=True)]
+
+    def store(view: View) -> tuple[str, Peer, list[Message]]:
+        located.authorise(view, who, path)
+        found = located.find_user(view, path)
+        if found is None:
+            raise located.no_session()
+        app, user = found
+        session = located.require_session(rt, view, user, path.session)
+        if not drafts:
+            return app.slug, user, []
+        assistant = None if all(draft.is_user for draft in drafts) else users.assistant_of(rt, view, app)
+        by = [user if draft.is_user or assistant is None else assistant for draft in drafts]
+        authors = {peer.slug: peer for peer in by}
+        if assistant is not None:
+            shared_sessions.join(
+                rt, view, session, {assistant.slug: assistant}, {assistant.slug: shared_sessions.MemberConfig(observe_me=False)}
+            )
+        written = [replace(item, author=peer.slug) for item, peer in zip(prepared, by, strict=True)]
+        return app.slug, user, shared.append(rt, view, app, session, authors, written)
+
+    app, user, stored = rt.storage.write(store)
+    told.messages_created(rt, app, stored)
+    return [_said(message, user) for message in stored]
+
+
+def _readable(rt: Runtime, view: View, who: Principal, path: Path) -> tuple[Peer, Session] | None:
+    located.authorise(view, who, path)
+    found = located.find_user(view, path)
+    session = None if found is None else located.find_session(rt, view, found[1], path.session)
+    return None if found is None or session is None else (found[1], session)
+
+
+def page(rt: Runtime, who: Principal, path: Path, filter_: object, paging: Paging) -> Page[Said]:
+    """In the order in which they were stored."""
+    condition = parse_containment(filter_)
+    with rt.storage.read() as view:
+        found = _readable(rt, view, who, path)
+        if found is None:
+            return Page([], 0, paging.page, paging.size)
+        user, session = found
+        listed = shared.page_of(view, session, condition, paging)
+        return Page([_said(message, user) for message in listed.items], listed.total, paging.page, paging.size)
+
+
+def get(rt: Runtime, who: Principal, path: Path, uid: str) -> Said:
+    with rt.storage.read() as view:
+        found = _readable(rt, view, who, path)
+        message = None if found is None else view.messages.by_uid(found[1].key, uid)
+    if found is None or message is None:
+        raise NotFound(f"Message with ID {uid} not found")
+    return _said(message, found[0])
+
+
+def update(rt: Runtime, who: Principal, path: Path, uid: str, metadata: Mapping[str, Any]) -> Said:
+    """Metadata is replaced. The content never changes."""
+    stored = naming.metadata(metadata) or {}
+
+    def change(view: View) -> Said:
+        found = _readable(rt, view, who, path)
+        message = None if found is None else view.messages.by_uid(found[1].key, uid)
+        if found is None or message is None or found[1].state == DELETING:
+            raise NotFound("Message not found")
+        return _said(view.messages.save(replace(message, metadata=stored)), found[0])
+
+    return rt.storage.write(change)

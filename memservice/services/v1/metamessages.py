@@ -1,0 +1,241 @@
+"""Metamessages: notes about a user, or about one of its sessions, or about a message in one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memservice.domain.errors import InvalidInput, NotFound
+from memservice.domain.filters import FALSE, Node, all_of, parse_containment, where
+from memservice.domain.ids import new_uid
+from memservice.domain.records import DELETING, SHORT, Message, Metamessage, Peer, Session, Summary
+from memservice.domain.values import strip_nul
+from memservice.runtime import Runtime
+from memservice.services import naming
+from memservice.services.cloning import Copied
+from memservice.services.paging import Page, Paging, read_page
+from memservice.services.principal import Principal
+from memservice.services.v1 import located
+from memservice.services.v1.located import Path
+from memservice.spi.rows import Order
+from memservice.spi.storage import View
+
+SUMMARY_LABEL = "honcho_chat_summary_"
+"""And the kind, of the notes that hold a session's summaries."""
+
+REPRESENTATION_LABEL = "honcho_user_representation"
+"""Of the notes that hold what was known of a user when it was asked in a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A metamessage, and the uids of what it is about."""
+
+    row: Metamessage
+    session: str | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NoteDraft:
+    """What is given of a metamessage; None where nothing is said."""
+
+    label: str | None = None
+    content: str | None = None
+    session: str | None = None
+    message: str | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+def create(rt: Runtime, who: Principal, path: Path, draft: NoteDraft) -> Note:
+    """About the user alone, or a session of it, or a message of that session."""
+    stored = naming.metadata(draft.metadata) or {}
+    if draft.message and not draft.session:
+        raise _session_needed()
+
+    def change(view: View) -> Note:
+        located.authorise(view, who, path)
+        app, user = located.require_user(view, path)
+        session = _session(rt, view, user, draft.session) if draft.session else None
+        message = _message(view, session, draft.message, "to") if session is not None and draft.message else None
+        row = Metamessage(
+            uid=new_uid(),
+            workspace_key=app.key,
+            owner_key=user.key,
+            session_key=None if session is None else session.key,
+            message_key=None if message is None else message.key,
+            label=strip_nul(draft.label or ""),
+            content=strip_nul(draft.content or ""),
+            metadata=stored,
+            created_at=rt.clock(),
+        )
+        return _noted(view, view.rows.put([row]))[0]
+
+    return rt.storage.write(change)
+
+
+def _session_needed() -> InvalidInput:
+    return InvalidInput.at("body", "session_id", message="Cannot specify message_id without session_id")
+
+
+def _session(rt: Runtime, view: View, user: Peer, uid: str) -> Session:
+    found = located.find_session(rt, view, user, uid)
+    if found is None or found.state == DELETING:
+        raise located.no_session()
+    return found
+
+
+def _message(view: View, session: Session, uid: str, words: str) -> Message:
+    found = view.messages.by_uid(session.key, uid)
+    if found is None:
+        raise NotFound(f"Message not found or {'does not' if words == 'to' else words} belong to session")
+    return found
+
+
+def _noted(view: View, rows: Sequence[Metamessage]) -> list[Note]:
+    sessions = {session.key: session.uid for session in view.sessions.by_keys(sorted({row.session_key for row in rows if row.session_key}))}
+    messages = view.messages.by_keys(sorted({row.message_key for row in rows if row.message_key}))
+    uids = {key: message.uid for key, message in messages.items()}
+    return [Note(row, sessions.get(row.session_key or 0), uids.get(row.message_key or 0)) for row in rows]
+
+
+def _owned(view: View, path: Path, uid: str, *, lock: bool = False) -> tuple[Peer, Metamessage]:
+    found = located.find_user(view, path)
+    row = None if found is None else view.rows.get(Metamessage, where(uid=uid, owner_key=found[1].key), lock=lock)
+    if found is None or row is None:
+        raise NotFound(f"Metamessage with ID {uid} not found")
+    return found[1], row
+
+
+def get(rt: Runtime, who: Principal, path: Path, uid: str) -> Note:
+    with rt.storage.read() as view:
+        located.authorise(view, who, path)
+        return _noted(view, [_owned(view, path, uid)[1]])[0]
+
+
+def page(rt: Runtime, who: Principal, path: Path, wanted: NoteDraft, filter_: object, paging: Paging) -> Page[Note]:
+    """In the order in which they were created: all of the user, or those with this label, about this session, about this message."""
+    condition = parse_containment(filter_)
+    with rt.storage.read() as view:
+        located.authorise(view, who, path)
+        found = located.find_user(view, path)
+        if found is None:
+            return Page([], 0, paging.page, paging.size)
+        matching = all_of(condition, where(owner_key=found[1].key), _wanted(view, found[1], wanted))
+        listed = read_page(
+            paging,
+            lambda: view.rows.page(Metamessage, matching, paging.order(), paging.size, paging.offset),
+            lambda: view.rows.count(Metamessage, matching),
+        )
+        return Page(_noted(view, listed.items), listed.total, paging.page, paging.size)
+
+
+def _wanted(view: View, user: Peer, wanted: NoteDraft) -> Node:
+    parts = [where(label=wanted.label)] if wanted.label else []
+    if wanted.session:
+        session = view.rows.get(Session, where(uid=wanted.session, workspace_key=user.workspace_key))
+        parts.append(FALSE if session is None else where(session_key=session.key))
+    if wanted.message:
+        message = view.rows.get(Message, where(uid=wanted.message, workspace_key=user.workspace_key))
+        parts.append(FALSE if message is None else where(message_key=message.key))
+    return all_of(*parts)
+
+
+def update(rt: Runtime, who: Principal, path: Path, uid: str, draft: NoteDraft) -> Note:
+    """Replace what is given; what a note is about can be changed, not taken away."""
+    stored = naming.metadata(draft.metadata)
+
+    def change(view: View) -> Note:
+        located.authorise(view, who, path)
+        user, row = _owned(view, path, uid, lock=True)
+        about = None if row.session_key is None else view.sessions.by_key(row.session_key)
+        if about is not None and about.state == DELETING:
+            raise located.no_session()
+        session = _session(rt, view, user, draft.session) if draft.session else None
+        if draft.message and session is None:
+            session = about
+            if session is None:
+                raise _session_needed()
+        message = _message(view, session, draft.message, "doesn't") if session is not None and draft.message else None
+        changed = replace(
+            row,
+            session_key=row.session_key if session is None else session.key,
+            message_key=_still(row, session) if message is None else message.key,
+            label=row.label if draft.label is None else strip_nul(draft.label),
+            metadata=row.metadata if stored is None else stored,
+        )
+        return _noted(view, [row] if changed == row else view.rows.put([changed]))[0]
+
+    return rt.storage.write(change)
+
+
+def _still(row: Metamessage, session: Session | None) -> int | None:
+    """The message that a note stays about: none of another session."""
+    return None if session is not None and session.key != row.session_key else row.message_key
+
+
+def copy_of(original: Session) -> Copied:
+    """What copies a session's metamessages along with it, those of messages that were not copied excepted."""
+
+    def copied(view: View, session: Session, messages: Mapping[int, int]) -> None:
+        copies = [
+            replace(
+                row,
+                key=0,
+                uid=new_uid(),
+                session_key=session.key,
+                message_key=None if row.message_key is None else messages[row.message_key],
+                created_at=session.created_at,
+            )
+            for row in view.rows.page(Metamessage, where(session_key=original.key))
+            if row.message_key is None or row.message_key in messages
+        ]
+        if copies:
+            view.rows.put(copies)
+
+    return copied
+
+
+def note_summary(rt: Runtime, view: View, session: Session, summary: Summary, messages: int) -> None:
+    """Keep a summary as generation 1 does: a note of the session's owner about the newest message that it covers."""
+    if session.owner_key is None:
+        return
+    kind = "SHORT" if summary.kind == SHORT else "LONG"
+    row = Metamessage(
+        uid=new_uid(),
+        workspace_key=session.workspace_key,
+        owner_key=session.owner_key,
+        session_key=session.key,
+        message_key=summary.message_key,
+        label=SUMMARY_LABEL + kind.lower(),
+        content=summary.content,
+        metadata={"message_count": messages, "summary_type": kind},
+        created_at=rt.clock(),
+    )
+    view.rows.put([row])
+
+
+def note_representation(rt: Runtime, view: View, user: Peer, session: Session, text: str) -> bool:
+    """Note what is known of a user, beside the newest thing that it said in the session. False if it said nothing there, if nothing is
+    known, or if that is what the last such note says."""
+    newest = (Order("seq", descending=True),)
+    said = view.rows.page(Message, where(session_key=session.key, author_key=user.key), newest, limit=1)
+    if not said or not text.strip():
+        return False
+    of_session = where(session_key=session.key, label=REPRESENTATION_LABEL)
+    last = view.rows.page(Metamessage, of_session, (Order("created_at", descending=True), Order("key", descending=True)), limit=1)
+    if last and (last[0].content, last[0].message_key) == (text, said[0].key):
+        return False
+    row = Metamessage(
+        uid=new_uid(),
+        workspace_key=session.workspace_key,
+        owner_key=user.key,
+        session_key=session.key,
+        message_key=said[0].key,
+        label=REPRESENTATION_LABEL,
+        content=text,
+        created_at=rt.clock(),
+    )
+    view.rows.put([row])
+    return True

@@ -1,0 +1,42 @@
+"""Where a model is, and what its embedder is opened with: the settings of one model joined with those of its transport."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from memservice.settings.models import Overrides
+from memservice.settings.sections import Llm
+
+if TYPE_CHECKING:
+    from memservice.settings import Settings
+
+
+def connection(llm: Llm, transport: str, overrides: Overrides) -> dict[str, Any]:
+    """What a provider of that transport is opened with: the model's own key and URL, else those of the `LLM_` section."""
+    params = overrides.provider_params
+    return {
+        "api_key": overrides.api_key or getattr(llm, f"{transport}_api_key", None),
+        "base_url": overrides.base_url or getattr(llm, f"{transport}_base_url", None),
+        "timeout": params.timeout,
+        "extra_body": dict(params.extra_body),
+        "extra_headers": dict(params.extra_headers),
+        "extra_query": dict(params.extra_query),
+    }
+
+
+def of_embedder(settings: Settings, name: str) -> dict[str, Any]:
+    """What the embedder of that name is opened with: where it is, its `MODEL_CONFIG`, the bounds of the `EMBEDDING_` section, and
+    `query_seconds`, after which nobody waits for the vector of a query any more."""
+    section = settings.embedding
+    config = section.model_config
+    place = connection(settings.llm, name, config.overrides)
+    return {
+        **config.as_mapping(),
+        **place,
+        "timeout": config.timeout or place["timeout"],
+        "vector_dimensions": section.vector_dimensions,
+        "max_input_tokens": section.max_input_tokens,
+        "max_tokens_per_request": section.max_tokens_per_request,
+        "max_concurrent_embeddings": section.max_concurrent_embeddings,
+        "query_seconds": settings.search.embed_timeout_seconds,
+    }

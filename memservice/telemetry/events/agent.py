@@ -1,0 +1,153 @@
+"""Events of models at work with tools. `run_id` is the same for all that one answer, or one dream, takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from memservice.telemetry.events.base import Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentIteration(Event):
+    """One round: a model was asked, and maybe called tools."""
+
+    TYPE = "agent.iteration"
+    VERSION = 2
+    CATEGORY = "agent"
+    HIGH_VOLUME = True
+    RESOURCE = ("run_id", "agent_type", "iteration")
+
+    run_id: str
+    parent_category: str
+    """`dialectic` or `dream`."""
+    agent_type: str
+    workspace_name: str
+    observer: str | None = None
+    observed: str | None = None
+    peer_name: str | None = None
+    iteration: int
+    """From 1."""
+    tool_calls: tuple[str, ...]
+    """Names, in order."""
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_creation_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentToolCallCompleted(Event):
+    """A tool that a model called has answered."""
+
+    TYPE = "agent.tool.call.completed"
+    CATEGORY = "agent"
+    HIGH_VOLUME = True
+    RESOURCE = ("run_id", "agent_type", "iteration", "tool_call_seq")
+
+    run_id: str
+    iteration: int
+    tool_call_seq: int
+    """Its place among the calls of the round, from 0."""
+    provider_tool_call_id: str | None = None
+    parent_category: str
+    agent_type: str
+    workspace_name: str
+    tool_name: str
+    duration_ms: float
+    is_error: bool
+    result_chars: int
+    result_chars_before_truncation: int | None = None
+    result_tokens_estimate: int
+    was_truncated: bool
+    query_tokens: int | None = None
+    top_k: int | None = None
+    results_count: int | None = None
+    used_embedding: bool | None = None
+    embedding_query_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConclusionsCreated(Event):
+    """A model's tool call led to new conclusions."""
+
+    TYPE = "agent.tool.conclusions.created"
+    VERSION = 2
+    CATEGORY = "agent"
+    RESOURCE = ("run_id", "agent_type", "iteration")
+
+    run_id: str
+    iteration: int
+    parent_category: str
+    agent_type: str
+    workspace_name: str
+    observer: str
+    observed: str
+    conclusion_count: int
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConclusionsDeleted(Event):
+    """A model's tool call removed conclusions, which are kept as superseded."""
+
+    TYPE = "agent.tool.conclusions.deleted"
+    VERSION = 3
+    CATEGORY = "agent"
+    RESOURCE = ("run_id", "agent_type", "iteration")
+
+    run_id: str
+    iteration: int
+    parent_category: str
+    agent_type: str
+    workspace_name: str
+    observer: str
+    observed: str
+    conclusion_count: int
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerCardUpdated(Event):
+    """A model's tool call rewrote a peer card."""
+
+    TYPE = "agent.tool.peer_card.updated"
+    VERSION = 2
+    CATEGORY = "agent"
+    RESOURCE = ("run_id", "agent_type", "iteration")
+
+    run_id: str
+    iteration: int
+    parent_category: str
+    agent_type: str
+    workspace_name: str
+    observer: str
+    observed: str
+    facts_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryCreated(Event):
+    """A summary of a session was stored."""
+
+    TYPE = "agent.tool.summary.created"
+    VERSION = 3
+    CATEGORY = "agent"
+    RESOURCE = ("workspace_name", "session_name", "summary_type", "message_id")
+
+    run_id: str | None = None
+    iteration: int | None = None
+    parent_category: str
+    agent_type: str
+    workspace_name: str
+    session_name: str
+    message_id: str
+    """The last message that it covers."""
+    message_count: int
+    message_seq_in_session: int
+    summary_type: Literal["short", "long"]
+    input_tokens: int
+    output_tokens: int
+    previous_summary_tokens: int
+    message_tokens: int
+    prompt_scaffold_tokens: int

@@ -1,0 +1,237 @@
+"""Prometheus metrics of one process, and the exposition of all that share a directory.
+
+prometheus_client decides when it is imported whether values are kept in the process or in files of `PROMETHEUS_MULTIPROC_DIR`; so it is
+imported only where metrics are wanted, after whoever started the process has set that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from datetime import datetime
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from memservice.telemetry.events import (
+    TYPES,
+    DialecticCompleted,
+    DreamSpecialist,
+    Event,
+    MessageCreated,
+    RepresentationCompleted,
+    SummaryCreated,
+)
+from memservice.telemetry.meter import BUFFER_FULL, SEND_FAILED, TRACE, Meter
+
+if TYPE_CHECKING:
+    from prometheus_client import Counter, Gauge, Histogram
+    from prometheus_client.metrics import MetricWrapperBase
+
+DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
+"""Environment variable: where the processes of one server, or of one worker, keep their values."""
+
+Instance = Literal["api", "deriver"]
+"""What a process does: answer requests, or background work."""
+
+BUCKETS = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
+"""Seconds of a request."""
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+UNKNOWN = "unknown"
+"""The endpoint of what is no route, so that strangers cannot make up labels; the method of what is none."""
+MOST_WORKSPACES = 1_000
+"""Names of workspaces that one process makes labels of. Each is kept for ever, and whoever may make workspaces makes up the names."""
+OTHER_WORKSPACES = "(other)"
+"""The label of the others; no workspace is called that."""
+LEVELS = ("minimal", "low", "medium", "high", "max")
+SPECIALISTS = ("deduction", "induction", "card_refresh")
+TOKEN_TYPES = ("input", "output")
+DERIVER_TOKENS = (
+    ("ingestion", "input", "prompt"),
+    ("ingestion", "input", "messages"),
+    ("ingestion", "output", "output_total"),
+    ("summary", "input", "prompt"),
+    ("summary", "input", "messages"),
+    ("summary", "input", "previous_summary"),
+    ("summary", "output", "output_total"),
+)
+REASONS = tuple(prefix + reason for prefix in ("", TRACE) for reason in (BUFFER_FULL, SEND_FAILED))
+CONNECTIONS = ("checked_out", "checked_in", "size", "overflow")
+_PARAMETER = re.compile(r"<(?:[^:<>]+:)?([^<>]+)>")
+
+M = TypeVar("M", bound="MetricWrapperBase")
+
+
+class Metrics(Meter):
+    """Also a listener of events. Made in the process that uses it, after forking."""
+
+    def __init__(self, namespace: str, instance: Instance) -> None:
+        """`namespace` is the label that every metric has."""
+        import prometheus_client as prometheus
+
+        prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library leaves some functions without types
+        self._namespace = namespace
+        self._instance = instance
+        self._workspaces: set[str] = set()
+        self.sampler: Callable[[], None] = lambda: None
+        """Brings gauges of the present up to date; called after each request, and before what is there is told."""
+        self._registry = prometheus.CollectorRegistry()
+
+        def counter(name: str, help: str, *labels: str) -> Counter:
+            return prometheus.Counter(name, help, ["namespace", *labels], registry=self._registry)
+
+        def gauge(name: str, help: str, *labels: str, mode: Literal["livesum", "mostrecent"] = "livesum") -> Gauge:
+            return prometheus.Gauge(name, help, ["namespace", *labels], registry=self._registry, multiprocess_mode=mode)
+
+        self.requests = counter("api_requests_total", "Requests that were answered", "method", "endpoint", "status_code")
+        self.request_seconds: Histogram = prometheus.Histogram(
+            "api_request_duration_seconds",
+            "Time until an answer was given, or a stream of it ended",
+            ["namespace", "method", "endpoint"],
+            buckets=BUCKETS,
+            registry=self._registry,
+        )
+        self.messages = counter("messages_created_total", "Messages that were stored", "workspace_name")
+        self.chats = counter("dialectic_calls_total", "Questions that were answered", "workspace_name", "reasoning_level")
+        self.tasks = counter("deriver_queue_items_processed_total", "Tasks that were done", "workspace_name", "task_type")
+        self.deriver_tokens = counter(
+            "deriver_tokens_processed_total", "Tokens of deriving and summarising", "task_type", "token_type", "component"
+        )
+        self.chat_tokens = counter("dialectic_tokens_processed_total", "Tokens of answering", "token_type", "component", "reasoning_level")
+        self.dream_tokens = counter("dreamer_tokens_processed_total", "Tokens of consolidating", "specialist_name", "token_type")
+        self.events_emitted = counter("telemetry_events_emitted_total", "Events on their way to the collector", "type")
+        self.events_sampled_out = counter("telemetry_events_sampled_out_total", "Events outside the sample", "type")
+        self.events_dropped = counter("telemetry_events_dropped_total", "Events that were lost", "reason")
+        self.buffer_size = gauge("telemetry_buffer_size", "Events that wait to be sent")
+        self.embeddings_pending = gauge("message_embeddings_pending", "Tasks that wait to give rows their vectors", mode="mostrecent")
+        self.queries = gauge("db_queries_in_flight", "Connections to the database in use", "instance_type")
+        self.connections = gauge("db_pool_connections", "Connections to the database", "instance_type", "state")
+        # Nothing is embedded in the path of a request, so these stay at 0; dashboards ask for them.
+        never = (counter("embed_now_tasks_shed_total", "Texts that were not embedded at once"),)
+        idle = (gauge("embed_now_tasks_in_flight", "Texts that are embedded at once"),)
+        for metric in (*never, *idle, self.buffer_size, self.embeddings_pending):
+            metric.labels(namespace)
+        self._begin_at_nothing()
+
+    def _begin_at_nothing(self) -> None:
+        """What is bounded shows from the start, at 0."""
+        for metric, places in (
+            (self.deriver_tokens, DERIVER_TOKENS),
+            (self.chat_tokens, tuple(product(TOKEN_TYPES, ("total",), LEVELS))),
+            (self.dream_tokens, tuple(product(SPECIALISTS, TOKEN_TYPES))),
+            (self.events_emitted, tuple((kind.TYPE,) for kind in TYPES)),
+            (self.events_sampled_out, tuple((kind.TYPE,) for kind in TYPES if kind.HIGH_VOLUME)),
+            (self.events_dropped, tuple((reason,) for reason in REASONS)),
+            (self.queries, ((self._instance,),)),
+            (self.connections, tuple((self._instance, state) for state in CONNECTIONS)),
+        ):
+            for place in places:
+                self._at(metric, *place)
+
+    def _workspace(self, name: str) -> str:
+        """The label of a workspace: its name, as long as there are not too many."""
+        if name not in self._workspaces:
+            if len(self._workspaces) >= MOST_WORKSPACES:
+                return OTHER_WORKSPACES
+            self._workspaces.add(name)
+        return name
+
+    def _at(self, metric: M, *labels: str) -> M:
+        return metric.labels(self._namespace, *labels)
+
+    # What becomes of events, as `Meter` says.
+
+    def emitted(self, kind: str) -> None:
+        self._at(self.events_emitted, kind).inc()
+
+    def sampled_out(self, kind: str) -> None:
+        self._at(self.events_sampled_out, kind).inc()
+
+    def dropped(self, reason: str, number: int) -> None:
+        self._at(self.events_dropped, reason).inc(number)
+
+    def waiting(self, number: int) -> None:
+        self._at(self.buffer_size).set(number)
+
+    # The work itself.
+
+    def __call__(self, event: Event, at: datetime) -> None:
+        if isinstance(event, MessageCreated):
+            self._at(self.messages, self._workspace(event.workspace_name)).inc(event.message_count)
+        elif isinstance(event, DialecticCompleted):
+            level = event.reasoning_level
+            self._at(self.chats, self._workspace(event.workspace_name), level).inc()
+            self._at(self.chat_tokens, "input", "total", level).inc(event.input_tokens)
+            self._at(self.chat_tokens, "output", "total", level).inc(event.output_tokens)
+        elif isinstance(event, RepresentationCompleted):
+            self._at(self.deriver_tokens, "ingestion", "input", "prompt").inc(event.prompt_scaffold_tokens)
+            self._at(self.deriver_tokens, "ingestion", "input", "messages").inc(event.prompt_message_tokens)
+            self._at(self.deriver_tokens, "ingestion", "output", "output_total").inc(event.output_tokens)
+        elif isinstance(event, SummaryCreated):
+            self._at(self.deriver_tokens, "summary", "input", "prompt").inc(event.prompt_scaffold_tokens)
+            self._at(self.deriver_tokens, "summary", "input", "messages").inc(event.message_tokens)
+            self._at(self.deriver_tokens, "summary", "input", "previous_summary").inc(event.previous_summary_tokens)
+            self._at(self.deriver_tokens, "summary", "output", "output_total").inc(event.output_tokens)
+        elif isinstance(event, DreamSpecialist):
+            self._at(self.dream_tokens, event.specialist_type, "input").inc(event.input_tokens)
+            self._at(self.dream_tokens, event.specialist_type, "output").inc(event.output_tokens)
+
+    def answered(self, method: str, rule: str | None, status: int, seconds: float) -> None:
+        """A request was. `rule` is Flask's, None where there is no route."""
+        known = method if method in METHODS else UNKNOWN
+        endpoint = UNKNOWN if rule is None else template(rule)
+        self._at(self.requests, known, endpoint, str(status)).inc()
+        self._at(self.request_seconds, known, endpoint).observe(seconds)
+        self.sampler()
+
+    def worked(self, kind: str, workspace: str, number: int) -> None:
+        """Tasks of a workspace were done."""
+        self._at(self.tasks, self._workspace(workspace), kind).inc(number)
+
+    def pool(self, in_use: int, idle: int, size: int, overflow: int) -> None:
+        """The connections of this process to its database, at present."""
+        self._at(self.queries, self._instance).set(in_use)
+        for state, number in zip(CONNECTIONS, (in_use, idle, size, overflow), strict=True):
+            self._at(self.connections, self._instance, state).set(number)
+
+    def pending(self, embeddings: int) -> None:
+        self._at(self.embeddings_pending).set(embeddings)
+
+    def exposition(self) -> tuple[bytes, str]:
+        """The metrics of all processes that share this one's directory, as Prometheus reads them, and their content type."""
+        from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+        from prometheus_client.multiprocess import MultiProcessCollector
+
+        self.sampler()
+        registry = self._registry
+        directory = os.environ.get(DIRECTORY)
+        if directory:
+            _forget_the_dead(Path(directory))
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry, directory)  # type: ignore[no-untyped-call]  # as above
+        return generate_latest(registry), CONTENT_TYPE_LATEST
+
+
+def template(rule: str) -> str:
+    """A route of Flask's as documents write it: `/v3/workspaces/{workspace_id}`."""
+    return _PARAMETER.sub(r"{\1}", rule)
+
+
+def _forget_the_dead(directory: Path) -> None:
+    """Gauges tell of the present: those of processes that are gone would count for ever. Their counters are kept."""
+    for file in directory.glob("gauge_live*_*.db"):
+        pid = file.stem.rpartition("_")[2]
+        if pid.isdecimal() and not _is_alive(int(pid)):
+            file.unlink(missing_ok=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+

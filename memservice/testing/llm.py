@@ -1,0 +1,378 @@
+"""The contract of a language model: subclass `LanguageModelContract` and give it the fixture `peer`."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any, Literal, Protocol
+
+import pytest
+
+from memservice.spi.llm import Completion, CompletionRequest, LanguageModel, ModelFailure, Refusal, Tool, ToolCall, Turn
+
+Fault = Literal["hang", "drip", "cut", "garbage", "html", "huge", "refuse", "error in stream"]
+
+SECRET = "a secret that was told to the model"
+PATIENCE = 1.5
+"""Seconds that a model may wait for a peer that never answers, in these tests."""
+SLACK = 3.0
+"""Seconds by which a busy machine may be late."""
+
+TEXTS = ("plain", "", "Grüße, 世界 🧺", 'line\nbreak\r\n\ttab "quoted" \\ \u2028 \u0085 \u2029', "data: [DONE]\n\n", "x" * 100_000)
+
+TOOLS = (
+    Tool("find", "Finds notes.", {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}),
+    Tool("clock", "Tells the time.", {"type": "object", "properties": {}}),
+)
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"answer": {"type": "string"}},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """An answer that the peer is to give, in whatever way its protocol says it."""
+
+    pieces: Sequence[str] = ("All ", "is ", "well.")
+    """The text; streamed, each of these is sent by itself."""
+    tool_calls: Sequence[ToolCall] = ()
+    """Streamed, their arguments are sent in fragments, if the protocol has them."""
+    finish_reason: Literal["stop", "length", "tool_calls"] = "stop"
+    input_tokens: int = 110
+    """All of them, those from the cache among them."""
+    output_tokens: int = 7
+    cache_read_tokens: int = 64
+    gate: threading.Event | None = None
+    """Streamed, what follows the first piece is sent only when this is set, or after ten seconds."""
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+class Peer(Protocol):
+    """A model, and the scripted server that it talks to. The server answers over a real connection."""
+
+    model: LanguageModel
+    key: str
+    """What the model was opened with, and what must show nowhere."""
+    cannot: frozenset[str]
+    """Faults that this protocol cannot have."""
+    counts_cache: bool
+    """Does the protocol tell of tokens that were read from a cache?"""
+
+    def says(self, *answers: Say) -> None:
+        """Give these, in order, to the next requests; the last one from then on."""
+        ...
+
+    def echoes(self) -> None:
+        """From now on answer each request with the text of its last turn."""
+        ...
+
+    def fails(self, status: int, headers: Mapping[str, str] | None = None) -> None:
+        """From now on answer with this status, and a body that quotes the key and the request."""
+        ...
+
+    def misbehaves(self, fault: Fault) -> None:
+        """From now on: `hang` takes requests and never answers; `drip` sends an answer of a byte at a time that never ends; `cut` ends the
+        connection after the first half of an answer; `garbage` is an answer of the right type that is no JSON; `html` a page; `huge` an
+        answer without end; `refuse` a refusal by the model; `error in stream` an error of the server's after the first piece."""
+        ...
+
+    def received(self) -> Sequence[str]:
+        """The bodies of the requests so far, with text as it is."""
+        ...
+
+    def was_left(self, timeout: float) -> bool:
+        """Waits so many seconds for the model to end a connection in the middle of an answer."""
+        ...
+
+
+def ask(text: str = "How are you?", **changes: Any) -> CompletionRequest:
+    made = CompletionRequest(
+        model="model-1", turns=(Turn("system", "You are brief."), Turn("user", text)), max_output_tokens=500, timeout=20.0
+    )
+    return replace(made, **changes)
+
+
+def whole(pieces: Iterator[str | Completion]) -> tuple[list[str], Completion]:
+    """The pieces of a stream, and the completion, which has to be its last and only one."""
+    *texts, done = list(pieces)
+    assert isinstance(done, Completion), "a stream ends with the whole Completion"
+    assert all(isinstance(text, str) for text in texts), "there is one Completion, and it is last"
+    return [str(text) for text in texts], done
+
+
+class LanguageModelContract:
+    """Everything that a language model has to do."""
+
+    @pytest.fixture
+    def peer(self) -> Peer:
+        raise NotImplementedError("give your subclass of LanguageModelContract a fixture `peer` that returns a Peer")
+
+    def _misbehave(self, peer: Peer, fault: Fault) -> None:
+        if fault in peer.cannot:
+            pytest.skip(f"this protocol cannot have the fault {fault!r} (Peer.cannot)")
+        peer.misbehaves(fault)
+
+    def _failure(self, peer: Peer, way: str, request: CompletionRequest | None = None) -> ModelFailure:
+        """What one call of that way raises."""
+        asked = request or ask(SECRET)
+        with pytest.raises(ModelFailure) as caught:
+            if way == "complete":
+                peer.model.complete(asked)
+            else:
+                list(peer.model.stream(asked))
+        return caught.value
+
+    @pytest.mark.parametrize("text", TEXTS, ids=["plain", "empty", "scripts", "breaks", "marker", "long"])
+    def test_an_answer_arrives_as_it_was_said(self, peer: Peer, text: str) -> None:
+        peer.says(Say((text,)))
+        done = peer.model.complete(ask())
+        assert (done.content, tuple(done.tool_calls)) == (text, ())
+
+    @pytest.mark.parametrize("text", TEXTS, ids=["plain", "empty", "scripts", "breaks", "marker", "long"])
+    def test_a_streamed_answer_is_the_sum_of_its_pieces(self, peer: Peer, text: str) -> None:
+        half = len(text) // 2
+        peer.says(Say((text[:half], text[half:])))
+        pieces, done = whole(peer.model.stream(ask()))
+        assert "".join(pieces) == done.content == text
+        assert "" not in pieces
+
+    def test_all_that_was_asked_arrives(self, peer: Peer) -> None:
+        turns = (Turn("system", "You are ‘brief’."), Turn("user", "Où?"), Turn("assistant", "Là-bas 🧭."), Turn("user", "Et quand?"))
+        for way in ("complete", "stream"):
+            if way == "complete":
+                peer.model.complete(ask(turns=turns))
+            else:
+                list(peer.model.stream(ask(turns=turns)))
+            body = peer.received()[-1]
+            places = [body.find(turn.content) for turn in turns]
+            assert -1 not in places, body
+            assert places[1:] == sorted(places[1:]), "the turns keep their order"
+            assert "500" in body, "the longest answer is told"
+
+    @pytest.mark.parametrize("way", ["complete", "stream"])
+    def test_what_it_took_is_told(self, peer: Peer, way: str) -> None:
+        done = self._done(peer, way, ask())
+        assert (done.input_tokens, done.output_tokens) == (110, 7)
+        assert done.cache_read_tokens == (64 if peer.counts_cache else 0)
+
+    @pytest.mark.parametrize("reason", ["stop", "length"])
+    @pytest.mark.parametrize("way", ["complete", "stream"])
+    def test_why_it_ended_is_told(self, peer: Peer, way: str, reason: Literal["stop", "length"]) -> None:
+        peer.says(Say(finish_reason=reason))
+        assert self._done(peer, way, ask()).finish_reason == reason
+
+    @pytest.mark.parametrize("way", ["complete", "stream"])
+    def test_tools_are_called(self, peer: Peer, way: str) -> None:
+        calls = (
+            ToolCall("call-1", "find", {"query": "tea, “green” 🍵\n", "deep": {"list": [1, 2.5, None, True]}}),
+            ToolCall("call-2", "clock", {}),
+            ToolCall("call-3", "find", {"query": "cake"}),
+        )
+        for made in (calls[:1], calls):
+            peer.says(Say((), made, "tool_calls"))
+            done = self._done(peer, way, ask(tools=TOOLS, tool_choice="auto"))
+            assert [(c.name, c.arguments) for c in done.tool_calls] == [(c.name, c.arguments) for c in made]
+            assert len({c.id for c in done.tool_calls}) == len(made), "each has an id of its own"
+            assert done.finish_reason == "tool_calls"
+            assert all(tool.name in peer.received()[-1] and tool.description in peer.received()[-1] for tool in TOOLS)
+
+    def test_a_text_beside_a_call_is_kept(self, peer: Peer) -> None:
+        peer.says(Say(("Let me see.",), (ToolCall("call-1", "clock", {}),), "tool_calls"))
+        for way in ("complete", "stream"):
+            done = self._done(peer, way, ask(tools=TOOLS))
+            assert (done.content, [c.name for c in done.tool_calls]) == ("Let me see.", ["clock"])
+
+    def test_results_of_tools_are_passed_on(self, peer: Peer) -> None:
+        """The calls are those that the model made, given back as they were."""
+        peer.says(Say((), (ToolCall("call-1", "find", {"query": "tea"}), ToolCall("call-2", "clock", {})), "tool_calls"), Say())
+        first = peer.model.complete(ask(tools=TOOLS))
+        results = [Turn("tool", f"result number {n}", tool_call_id=c.id) for n, c in enumerate(first.tool_calls)]
+        turns = (*ask().turns, Turn("assistant", first.content, first.tool_calls), *results)
+        assert peer.model.complete(ask(tools=TOOLS, turns=turns)).content == "All is well."
+        body = peer.received()[-1]
+        assert body.find("result number 0") < body.find("result number 1")
+        assert "tea" in body
+
+    @pytest.mark.parametrize("choice", [None, "auto", "any", "required", "none", "find"])
+    def test_any_choice_of_tools_may_be_made(self, peer: Peer, choice: str | None) -> None:
+        assert peer.model.complete(ask(tools=TOOLS, tool_choice=choice)).content == "All is well."
+
+    @pytest.mark.parametrize("way", ["complete", "stream"])
+    def test_a_structured_answer_is_json(self, peer: Peer, way: str) -> None:
+        for said in ('{"answer": "yes"}', '```json\n{"answer": "yes"}\n```', 'Sure: {"answer": "yes"}'):
+            peer.says(Say((said,)))
+            done = self._done(peer, way, ask(response_schema=SCHEMA))
+            assert json.loads(done.content) == {"answer": "yes"}
+            assert '"answer"' in peer.received()[-1].replace("\\", ""), "the schema is told in one way or another"
+
+    def test_every_option_may_be_given(self, peer: Peer) -> None:
+        """What the protocol has no word for is left out."""
+        options: dict[str, Any] = {
+            "top_p": 0.9,
+            "top_k": 40,
+            "frequency_penalty": 0.1,
+            "presence_penalty": 0.2,
+            "seed": 7,
+            "thinking_effort": "low",
+            "thinking_budget_tokens": 2048,
+            "structured_output_mode": "json_object",
+            "stop_sequences": ("END",),
+            "cache_policy": {"mode": "auto", "ttl_seconds": 3600, "key_version": "1"},
+        }
+        kept = deepcopy(options)
+        assert peer.model.complete(ask(options=options, temperature=0.3)).content == "All is well."
+        assert "END" in peer.received()[-1]
+        assert options == kept, "the caller's options are left alone"
+
+    def test_a_stream_does_not_buffer(self, peer: Peer) -> None:
+        """The first piece is there before the last one was sent."""
+        gate = threading.Event()
+        peer.says(Say(("first", " second"), gate=gate))
+        began = time.monotonic()
+        pieces = peer.model.stream(ask())
+        assert next(pieces) == "first"
+        assert time.monotonic() - began < SLACK
+        gate.set()
+        rest, done = whole(pieces)
+        assert (rest, done.content) == ([" second"], "first second")
+
+    def test_closing_a_stream_ends_the_exchange(self, peer: Peer) -> None:
+        gate = threading.Event()
+        peer.says(Say(("first", " second" * 1000), gate=gate))
+        pieces = peer.model.stream(ask())
+        assert next(pieces) == "first"
+        close: Callable[[], None] | None = getattr(pieces, "close", None)
+        assert close is not None, "a stream can be closed"
+        close()
+        assert peer.was_left(SLACK)
+
+    @pytest.mark.parametrize("fault", ["cut", "error in stream"])
+    def test_a_stream_that_is_cut_raises(self, peer: Peer, fault: Fault) -> None:
+        """It never just ends. What had arrived was given."""
+        self._misbehave(peer, fault)
+        pieces = peer.model.stream(ask())
+        assert isinstance(next(pieces), str)
+        with pytest.raises(ModelFailure) as caught:
+            list(pieces)
+        assert caught.value.retryable
+
+    @pytest.mark.parametrize("way", ["complete", "stream"])
+    @pytest.mark.parametrize("fault", ["cut", "garbage"])
+    def test_an_answer_that_cannot_be_read_is_worth_another_try(self, peer: Peer, way: str, fault: Fault) -> None:
+        self._misbehave(peer, fault)
+        assert self._failure(peer, way).retryable
+
+    @pytest.mark.parametrize("way", ["complete", "stream"])
+    def test_a_page_is_no_answer(self, peer: Peer, way: str) -> None:
+        """It means that the URL is wrong, which trying again does not change."""
+        self._misbehave(peer, "html")
+        assert not self._failure(peer, way).retryable
+
+    @pytest.mark.parametrize("way", ["complete", "stream"])
+    def test_an_answer_without_end_is_given_up(self, peer: Peer, way: str) -> None:
+        self._misbehave(peer, "huge")
+        self._failure(peer, way)
+        assert peer.was_left(SLACK)
+
+    @pytest.mark.parametrize("way", ["complete", "stream"])
+    @pytest.mark.parametrize("fault", ["hang", "drip"])
+    def test_no_exchange_takes_longer_than_it_may(self, peer: Peer, way: str, fault: Fault) -> None:
+        self._misbehave(peer, fault)
+        began = time.monotonic()
+        failure = self._failure(peer, way, ask(timeout=PATIENCE))
+        assert time.monotonic() - began < PATIENCE + SLACK
+        assert failure.retryable
+
+    @pytest.mark.parametrize("way", ["complete", "stream"])
+    def test_a_refusal_is_one(self, peer: Peer, way: str) -> None:
+        self._misbehave(peer, "refuse")
+        failure = self._failure(peer, way)
+        assert isinstance(failure, Refusal)
+        assert not failure.retryable
+
+    @pytest.mark.parametrize("way", ["complete", "stream"])
+    @pytest.mark.parametrize(
+        ("status", "retryable"),
+        [*((status, False) for status in (400, 401, 403, 404, 422)), *((status, True) for status in (408, 409, 429, 500, 502, 503, 529))],
+    )
+    def test_a_failure_says_whether_to_try_again(self, peer: Peer, way: str, status: int, retryable: bool) -> None:
+        peer.fails(status)
+        failure = self._failure(peer, way)
+        assert (failure.status, failure.retryable) == (status, retryable)
+        assert str(status) in str(failure)
+
+    def test_a_call_is_one_try(self, peer: Peer) -> None:
+        """Each is noted by the caller, who knows whether there is time for another."""
+        for status in (429, 500):
+            before = len(peer.received())
+            peer.fails(status)
+            self._failure(peer, "complete")
+            assert len(peer.received()) == before + 1
+
+    def test_how_long_to_wait_is_told(self, peer: Peer) -> None:
+        for given, seconds in (("17", 17.0), ("1.5", 1.5)):
+            peer.fails(429, {"Retry-After": given})
+            assert self._failure(peer, "complete").retry_after == pytest.approx(seconds)
+        peer.fails(429)
+        assert self._failure(peer, "complete").retry_after is None
+        peer.fails(503, {"Retry-After": "soon"})
+        assert self._failure(peer, "complete").retry_after is None
+
+    def test_how_long_to_wait_may_be_told_as_a_date(self, peer: Peer) -> None:
+        peer.fails(503, {"Retry-After": format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)})
+        assert self._failure(peer, "stream").retry_after == pytest.approx(40, abs=5)
+        peer.fails(503, {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"})
+        assert self._failure(peer, "complete").retry_after == 0
+
+    def test_no_failure_tells_the_key_or_what_was_said(self, peer: Peer, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level("DEBUG")
+        failures = []
+        for status in (400, 401, 404, 429, 500):
+            peer.fails(status)
+            failures += [self._failure(peer, way) for way in ("complete", "stream")]
+        for fault in ("cut", "garbage", "html", "refuse", "error in stream"):
+            if fault not in peer.cannot:
+                peer.misbehaves(fault)
+                failures.append(self._failure(peer, "stream"))
+        shown = [text for failure in failures for text in (str(failure), repr(failure), *traceback.format_exception(failure))]
+        for text in (*shown, caplog.text):
+            assert SECRET not in text
+            assert not peer.key or peer.key not in text
+
+    def test_after_a_failure_the_next_call_succeeds(self, peer: Peer) -> None:
+        for fault in ("cut", "garbage", "refuse", "error in stream", "hang"):
+            if fault in peer.cannot:
+                continue
+            peer.misbehaves(fault)
+            self._failure(peer, "stream", ask(timeout=PATIENCE if fault == "hang" else 20.0))
+            peer.says(Say())
+            assert peer.model.complete(ask()).content == "All is well."
+
+    def test_threads_do_not_disturb_each_other(self, peer: Peer) -> None:
+        peer.echoes()
+
+        def talk(number: int) -> bool:
+            text = f"thread {number} says {'x' * number * 500}"
+            done = peer.model.complete(ask(text))
+            _, streamed = whole(peer.model.stream(ask(text)))
+            return done.content == streamed.content == text
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(talk, range(24)))
+
+    def _done(self, peer: Peer, way: str, request: CompletionRequest) -> Completion:
+        return peer.model.complete(request) if way == "complete" else whole(peer.model.stream(request))[1]

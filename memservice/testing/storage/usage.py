@@ -1,0 +1,89 @@
+"""Chapter: what calls of models cost."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from memservice.domain.records import Usage
+from memservice.spi.nouns import UsageTotal
+from memservice.spi.storage import Storage
+from memservice.testing.storage.base import NOW, Chapter, World
+
+FIRST, SECOND, THIRD = "2024-05-17", "2024-05-18", "2024-05-19"
+
+
+def _call(world: World | None, day: str, tokens: int, **values: Any) -> Usage:
+    given: dict[str, Any] = {
+        "workspace_key": None if world is None else world.workspace.key,
+        "day": day,
+        "task": "summary.short",
+        "provider": "openai",
+        "model": "small",
+        "input_tokens": tokens,
+        "output_tokens": tokens * 10,
+        "cache_read_tokens": tokens * 100,
+        "cache_write_tokens": 1,
+        "duration_ms": 2**31,
+        "outcome": "success",
+        "created_at": NOW + timedelta(hours=1),
+    }
+    return Usage(**(given | values))
+
+
+def _fill(storage: Storage, world: World) -> None:
+    rows = [
+        _call(world, FIRST, 1),
+        _call(world, FIRST, 2, model="Large", outcome="error"),
+        _call(world, SECOND, 4, task="dialectic.answer", model="Large", outcome="cancelled"),
+        _call(world, THIRD, 8),
+        _call(None, SECOND, 16),
+    ]
+    storage.write(lambda view: view.usage.add(rows))
+
+
+def _sums(totals: list[UsageTotal], *names: str) -> list[tuple[Any, ...]]:
+    return [(*(getattr(found, name) for name in names), found.calls, found.input_tokens) for found in totals]
+
+
+class UsageChapter(Chapter):
+    def test_usage_is_summed_over_everything(self, storage: Storage, world: World) -> None:
+        with storage.read() as view:
+            assert view.usage.totals(()) == []
+        _fill(storage, world)
+        with storage.read() as view:
+            (found,) = view.usage.totals(())
+        assert found == UsageTotal(
+            calls=5,
+            failed=2,
+            input_tokens=31,
+            output_tokens=310,
+            cache_read_tokens=3100,
+            cache_write_tokens=5,
+            duration_ms=5 * 2**31,
+        )
+        assert type(found.input_tokens) is int
+
+    def test_usage_is_summed_by_fields_in_their_order(self, storage: Storage, world: World) -> None:
+        _fill(storage, world)
+        key = world.workspace.key
+        with storage.read() as view:
+            assert _sums(view.usage.totals(("day",)), "day") == [(FIRST, 2, 3), (SECOND, 2, 20), (THIRD, 1, 8)]
+            assert _sums(view.usage.totals(("workspace_key",)), "workspace_key") == [(None, 1, 16), (key, 4, 15)]
+            # Upper case before lower case, by code point.
+            assert _sums(view.usage.totals(("model", "task")), "model", "task") == [
+                ("Large", "dialectic.answer", 1, 4),
+                ("Large", "summary.short", 1, 2),
+                ("small", "summary.short", 3, 25),
+            ]
+            assert {found.day for found in view.usage.totals(("model",))} == {None}
+
+    def test_usage_of_some_days_and_of_one_workspace(self, storage: Storage, world: World) -> None:
+        _fill(storage, world)
+        key = world.workspace.key
+        with storage.read() as view:
+            assert _sums(view.usage.totals(("day",), workspace=key, since=SECOND), "day") == [(SECOND, 1, 4), (THIRD, 1, 8)]
+            assert _sums(view.usage.totals(("day",), until=FIRST), "day") == [(FIRST, 2, 3)]
+            assert view.usage.totals((), workspace=key + 1) == []
+            assert view.usage.tokens(key, FIRST) == 33
+            assert view.usage.tokens(key, "2024-05-20") == 0

@@ -1,0 +1,227 @@
+"""The Messages API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, ToolCall, Turn
+from memservice_http.chat import (
+    PROMPT,
+    SCHEMA,
+    Form,
+    HttpModel,
+    Reading,
+    arguments_of,
+    call,
+    mode_of,
+    refused,
+    system_and_rest,
+    turns_of,
+    whole,
+)
+from memservice_http.learning import Part
+
+_EFFORTS = {"minimal": "low"}
+"""Ours that Anthropic calls otherwise."""
+_FINISHED = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+}
+_THOUGHTS = ("thinking", "redacted_thinking")
+LEAST_BUDGET = 1024
+"""Tokens: a smaller budget for thinking is refused."""
+SHORT_CACHE_SECONDS = 300
+"""A prompt that is to be kept for longer is kept for an hour."""
+
+
+class AnthropicModel(HttpModel):
+    parts = (
+        Part(SCHEMA, ("output_config", "output_config.format", "output_format", "schema", "structured outputs"), any_complaint=True),
+        Part("effort", ("effort", "output_config"), any_complaint=True),
+        Part("thinking", ("thinking",)),
+        Part("cache_control", ("cache_control", "ttl")),
+        Part("temperature", ("temperature",)),
+        Part("top_p", ("top_p",)),
+        Part("top_k", ("top_k",)),
+    )
+
+    def form(self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool) -> Form:
+        mode = mode_of(request, lacking, (SCHEMA, PROMPT))
+        options = request.options
+        system, turns = system_and_rest(turns_of(request, mode))
+        body: dict[str, Any] = {"model": request.model, "max_tokens": request.max_output_tokens, "messages": _messages(turns)}
+        used = {mode or ""}
+        thinking = None if "thinking" in lacking else _thinking(request, turns)
+        if thinking is not None:
+            used.add("thinking")
+            body["thinking"] = thinking
+            # What is thought counts as output; the budget comes on top of what was asked for.
+            body["max_tokens"] += thinking["budget_tokens"]
+        # While a model thinks, neither may be set.
+        sampling = {"temperature": request.temperature, "top_k": options.get("top_k")} if thinking is None else {}
+        for name, value in {**sampling, "top_p": options.get("top_p")}.items():
+            if value is not None and name not in lacking and (name != "top_p" or thinking is None):
+                used.add(name)
+                body[name] = min(value, 1.0) if name == "temperature" else value
+        if stop := [text for text in options.get("stop_sequences") or () if text.strip()]:
+            body["stop_sequences"] = stop
+        if system:
+            body["system"] = [{"type": "text", "text": text} for text in system if text]
+        if request.tools:
+            body["tools"] = [
+                {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in request.tools
+            ]
+            if request.tool_choice is not None:
+                body["tool_choice"] = _choice(request.tool_choice)
+        config: dict[str, Any] = {}
+        effort = options.get("thinking_effort")
+        if effort not in (None, "none") and "effort" not in lacking:
+            used.add("effort")
+            config["effort"] = _EFFORTS.get(effort, effort)
+        if mode == SCHEMA:
+            config["format"] = {"type": "json_schema", "schema": request.response_schema}
+        if config:
+            body["output_config"] = config
+        if "cache_control" not in lacking and (control := _cache_control(options.get("cache_policy"))):
+            used.add("cache_control")
+            _mark(body, control)
+        if stream:
+            body["stream"] = True
+        return Form("/messages" if self.endpoint.url("").path.rstrip("/").endswith("/v1") else "/v1/messages", body, used=used)
+
+    def read(self, answer: Any) -> Completion:
+        return self.completion(answer["content"], answer["stop_reason"], answer.get("usage") or {})
+
+    def reading(self) -> Reading:
+        return _Reading(self)
+
+    def completion(self, blocks: Sequence[Any], reason: str | None, usage: Any) -> Completion:
+        if reason == "refusal":
+            raise refused(self.endpoint.who)
+        thoughts = [block for block in blocks if block["type"] in _THOUGHTS]
+        calls: list[ToolCall] = []
+        for block in blocks:
+            if block["type"] == "tool_use":
+                # With the results, the thinking that led to the calls has to be sent again; it travels with the first of them.
+                carried = thoughts if thoughts and not calls else None
+                calls.append(call(block.get("id"), block["name"], _input(self.endpoint.who, block["input"]), carried))
+        read, written = whole(usage.get("cache_read_input_tokens")), whole(usage.get("cache_creation_input_tokens"))
+        return Completion(
+            content="".join(block["text"] for block in blocks if block["type"] == "text"),
+            tool_calls=tuple(calls),
+            finish_reason=_FINISHED.get(reason or "", reason),
+            input_tokens=whole(usage.get("input_tokens")) + read + written,
+            output_tokens=whole(usage.get("output_tokens")),
+            cache_read_tokens=read,
+            cache_write_tokens=written,
+        )
+
+
+class _Reading(Reading):
+    def __init__(self, model: AnthropicModel) -> None:
+        self._model = model
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._inputs: dict[int, list[str]] = {}
+        self._usage: dict[str, Any] = {}
+        self._reason: str | None = None
+        self._over = False
+
+    def take(self, event: Any) -> list[str]:
+        kind = event["type"]
+        if kind == "message_start":
+            self._usage |= event["message"].get("usage") or {}
+        elif kind == "content_block_start":
+            self._blocks[event["index"]] = dict(event["content_block"])
+        elif kind == "content_block_delta":
+            return self._delta(event["index"], event["delta"])
+        elif kind == "message_delta":
+            self._reason = event["delta"].get("stop_reason") or self._reason
+            self._usage |= {name: value for name, value in (event.get("usage") or {}).items() if value is not None}
+        elif kind == "message_stop":
+            self._over = True
+        return []
+
+    def _delta(self, index: int, delta: Any) -> list[str]:
+        block, kind = self._blocks[index], delta["type"]
+        if kind == "text_delta":
+            block["text"] = block.get("text", "") + delta["text"]
+            return [delta["text"]] if delta["text"] else []
+        if kind == "input_json_delta":
+            self._inputs.setdefault(index, []).append(delta["partial_json"])
+        elif kind == "thinking_delta":
+            block["thinking"] = block.get("thinking", "") + delta["thinking"]
+        elif kind == "signature_delta":
+            block["signature"] = delta["signature"]
+        return []
+
+    def ended(self) -> Completion | None:
+        if not self._over and self._reason is None:
+            return None
+        for index, parts in self._inputs.items():
+            self._blocks[index]["input"] = arguments_of(self._model.endpoint.who, "".join(parts), self._reason == "max_tokens")
+        return self._model.completion([self._blocks[index] for index in sorted(self._blocks)], self._reason, self._usage)
+
+
+def _input(who: str, given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise ModelFailure(f"{who}: the model called a tool with arguments that are no JSON object", retryable=True)
+    return given
+
+
+def _thinking(request: CompletionRequest, turns: Sequence[Turn]) -> dict[str, Any] | None:
+    """Thinking with a budget, where one is set and the conversation allows it."""
+    budget = request.options.get("thinking_budget_tokens") or 0
+    if budget <= 0 or request.options.get("thinking_effort") == "none":
+        return None
+    forced = request.tools and request.tool_choice not in (None, "auto", "none")
+    # Calls that were made without thinking (by another model, say) cannot be continued with it.
+    bare = any(turn.tool_calls and not turn.tool_calls[0].carried for turn in turns)
+    return None if forced or bare else {"type": "enabled", "budget_tokens": max(budget, LEAST_BUDGET)}
+
+
+def _choice(wanted: str) -> dict[str, Any]:
+    if wanted in ("auto", "none", "any", "required"):
+        return {"type": "any" if wanted == "required" else wanted}
+    return {"type": "tool", "name": wanted}
+
+
+def _messages(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    """Turns as content blocks; neighbouring ones of one side are one message, which is how results of several calls have to come."""
+    messages: list[dict[str, Any]] = []
+    for turn in turns:
+        role = "assistant" if turn.role == "assistant" else "user"
+        if not messages or messages[-1]["role"] != role:
+            messages.append({"role": role, "content": []})
+        messages[-1]["content"] += _blocks(turn)
+    return [message for message in messages if message["content"]]
+
+
+def _blocks(turn: Turn) -> list[dict[str, Any]]:
+    if turn.role == "tool":
+        return [{"type": "tool_result", "tool_use_id": turn.tool_call_id, "content": turn.content}]
+    blocks = [dict(block) for c in turn.tool_calls if isinstance(c.carried, list) for block in c.carried if isinstance(block, dict)]
+    # A text that is empty or ends in blanks is refused at the end of what the model said.
+    text = turn.content.rstrip() if turn.role == "assistant" else turn.content
+    if text.strip():
+        blocks.append({"type": "text", "text": text})
+    return blocks + [{"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments} for c in turn.tool_calls]
+
+
+def _cache_control(policy: Any) -> dict[str, str] | None:
+    if not policy or policy.get("mode") in ("none", "off"):
+        return None
+    return {"type": "ephemeral"} | ({"ttl": "1h"} if (policy.get("ttl_seconds") or 0) > SHORT_CACHE_SECONDS else {})
+
+
+def _mark(body: dict[str, Any], control: dict[str, str]) -> None:
+    """Cache what stays the same from call to call (tools and system), and the conversation so far."""
+    if body.get("system"):
+        body["system"][-1]["cache_control"] = control
+    elif body.get("tools"):
+        body["tools"][-1]["cache_control"] = control
+    if body["messages"] and body["messages"][-1]["content"][-1]["type"] not in _THOUGHTS:
+        body["messages"][-1]["content"][-1]["cache_control"] = control

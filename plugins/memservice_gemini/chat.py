@@ -1,0 +1,205 @@
+"""`generateContent` and `streamGenerateContent`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, ToolCall, Turn
+from memservice_http.chat import OBJECT, SCHEMA, Form, HttpModel, Reading, call, mode_of, refused, system_and_rest, turns_of, whole
+from memservice_http.learning import Part
+
+_REFUSING = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "LANGUAGE", "OTHER"})
+_STUMBLED = frozenset(
+    {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE"}
+)
+"""The model lost its way; it may find it at the next try."""
+_MIME_TYPE = ("responsemimetype", "response_mime_type", "response mime type", "json mode")
+_FINISHED = {"STOP": "stop", "MAX_TOKENS": "length"}
+_LEVELS = {"none": "minimal", "minimal": "minimal", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
+_UNSIGNED = "skip_thought_signature_validator"
+"""What the API takes in place of a signature for calls that it did not sign, such as those of another model."""
+_KEPT = ("type", "format", "title", "description", "nullable", "enum", "items", "properties", "required", "minItems", "maxItems", "anyOf")
+"""Words of JSON Schema that the older form of a tool's parameters knows."""
+
+
+class GeminiModel(HttpModel):
+    parts = (
+        Part(SCHEMA, ("responsejsonschema", "response_json_schema", "response_schema", "schema", *_MIME_TYPE), any_complaint=True),
+        Part(OBJECT, _MIME_TYPE, any_complaint=True),
+        Part("parametersJsonSchema", ("parametersjsonschema", "parameters_json_schema"), any_complaint=True),
+        Part("thinkingConfig", ("thinkingconfig", "thinking_config", "thinkinglevel", "thinking_level", "thinking"), any_complaint=True),
+        Part("penalties", ("penalty", "frequencypenalty", "presencepenalty", "frequency_penalty", "presence_penalty")),
+        Part("seed", ("seed",)),
+        Part("topK", ("topk", "top_k")),
+    )
+
+    def form(self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool) -> Form:
+        mode = mode_of(request, lacking)
+        system, turns = system_and_rest(turns_of(request, mode))
+        config, used = _generation(request, lacking, mode)
+        body: dict[str, Any] = {"contents": _contents(turns), "generationConfig": config}
+        if system:
+            body["systemInstruction"] = {"parts": [{"text": text} for text in system if text]}
+        if request.tools:
+            used.add("parametersJsonSchema")
+            older = "parametersJsonSchema" in lacking
+            body["tools"] = [
+                {"functionDeclarations": [_declared(tool.name, tool.description, tool.parameters, older) for tool in request.tools]}
+            ]
+            if request.tool_choice is not None:
+                body["toolConfig"] = {"functionCallingConfig": _choice(request.tool_choice)}
+        model = quote(request.model.removeprefix("models/"), safe="")
+        action = "streamGenerateContent" if stream else "generateContent"
+        return Form(f"/models/{model}:{action}", body, {"alt": "sse"} if stream else {}, used - lacking)
+
+    def read(self, answer: Any) -> Completion:
+        reading = self.reading()
+        reading.take(answer)
+        done = reading.ended()
+        if done is None:
+            raise ModelFailure(f"{self.endpoint.who} answered without an answer", retryable=True)
+        return done
+
+    def reading(self) -> _Reading:
+        return _Reading(self.endpoint.who)
+
+
+class _Reading(Reading):
+    def __init__(self, who: str) -> None:
+        self._who = who
+        self._text: list[str] = []
+        self._calls: list[ToolCall] = []
+        self._reason: str | None = None
+        self._usage: dict[str, Any] = {}
+        self._signature: str | None = None
+
+    def take(self, event: Any) -> list[str]:
+        self._usage |= event.get("usageMetadata") or {}
+        blocked = (event.get("promptFeedback") or {}).get("blockReason")
+        if blocked and not event.get("candidates"):
+            raise refused(self._who, str(blocked))
+        pieces = []
+        for candidate in (event.get("candidates") or ())[:1]:
+            self._reason = candidate.get("finishReason") or self._reason
+            for part in (candidate.get("content") or {}).get("parts") or ():
+                pieces += self._part(part)
+        self._text += pieces
+        return pieces
+
+    def _part(self, part: Any) -> list[str]:
+        if "functionCall" in part:
+            made = part["functionCall"]
+            arguments = made.get("args") or {}
+            if not isinstance(arguments, dict):
+                raise ModelFailure(f"{self._who}: the model called a tool with arguments that are no JSON object", retryable=True)
+            self._calls.append(call(made.get("id"), made["name"], arguments, part.get("thoughtSignature")))
+            return []
+        return [part["text"]] if part.get("text") and not part.get("thought") else []
+
+    def ended(self) -> Completion | None:
+        reason = self._reason
+        if reason is None:
+            return None
+        if reason in _STUMBLED:
+            raise ModelFailure(f"{self._who}: the model's answer came to nothing ({reason})", retryable=True)
+        if reason in _REFUSING and not self._text and not self._calls:
+            raise refused(self._who, reason)
+        usage = self._usage
+        return Completion(
+            content="".join(self._text),
+            tool_calls=tuple(self._calls),
+            finish_reason="tool_calls" if self._calls and reason == "STOP" else _FINISHED.get(reason, reason.lower()),
+            input_tokens=whole(usage.get("promptTokenCount")) + whole(usage.get("toolUsePromptTokenCount")),
+            # What is thought is paid for as output.
+            output_tokens=whole(usage.get("candidatesTokenCount")) + whole(usage.get("thoughtsTokenCount")),
+            cache_read_tokens=whole(usage.get("cachedContentTokenCount")),
+        )
+
+
+def _generation(request: CompletionRequest, lacking: frozenset[str], mode: str | None) -> tuple[dict[str, Any], set[str]]:
+    """How to generate, and which parts of it a server may not know."""
+    options = request.options
+    wanted: dict[str, tuple[str, Any]] = {
+        "temperature": ("", request.temperature),
+        "topP": ("", options.get("top_p")),
+        "topK": ("topK", options.get("top_k")),
+        "seed": ("seed", options.get("seed")),
+        "frequencyPenalty": ("penalties", options.get("frequency_penalty")),
+        "presencePenalty": ("penalties", options.get("presence_penalty")),
+        "stopSequences": ("", list(options.get("stop_sequences") or ()) or None),
+        "thinkingConfig": ("thinkingConfig", _thinking(request)),
+        "maxOutputTokens": ("", request.max_output_tokens),
+    }
+    config = {name: value for name, (part, value) in wanted.items() if value is not None and part not in lacking}
+    used = {wanted[name][0] for name in config} | {mode or ""}
+    if mode in (SCHEMA, OBJECT):
+        config["responseMimeType"] = "application/json"
+    if mode == SCHEMA:
+        config["responseJsonSchema"] = request.response_schema
+    return config, used
+
+
+def _thinking(request: CompletionRequest) -> dict[str, Any] | None:
+    budget, effort = request.options.get("thinking_budget_tokens"), request.options.get("thinking_effort")
+    if budget is not None:
+        return {"thinkingBudget": budget}
+    if effort is None:
+        return None
+    # Models before the third generation count tokens, and only they can do without thinking.
+    if "gemini-2" in request.model:
+        return {"thinkingBudget": 0} if effort == "none" else {"thinkingBudget": -1}
+    return {"thinkingLevel": _LEVELS.get(effort, effort)}
+
+
+def _choice(wanted: str) -> dict[str, Any]:
+    modes = {"auto": "AUTO", "none": "NONE", "any": "ANY", "required": "ANY"}
+    return {"mode": modes[wanted]} if wanted in modes else {"mode": "ANY", "allowedFunctionNames": [wanted]}
+
+
+def _declared(name: str, description: str, parameters: dict[str, Any], older: bool) -> dict[str, Any]:
+    schema = {"parameters": _older(parameters)} if older else {"parametersJsonSchema": parameters}
+    return {"name": name, "description": description, **(schema if parameters.get("properties") or not older else {})}
+
+
+def _older(schema: Any) -> Any:
+    """A schema in the words that it had before JSON Schema was taken as it is."""
+    if not isinstance(schema, dict):
+        return schema
+    kept = {name: value for name, value in schema.items() if name in _KEPT}
+    if "items" in kept:
+        kept["items"] = _older(kept["items"])
+    if "properties" in kept:
+        kept["properties"] = {name: _older(value) for name, value in kept["properties"].items()}
+    if "anyOf" in kept:
+        kept["anyOf"] = [_older(value) for value in kept["anyOf"]]
+    if isinstance(kept.get("type"), list):
+        kinds = [kind for kind in kept["type"] if kind != "null"]
+        kept |= {"type": kinds[0] if kinds else "string", "nullable": len(kinds) < len(kept["type"])}
+    return kept
+
+
+def _contents(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    """Turns as parts; neighbouring ones of one side are one content, which is how results of several calls have to come."""
+    contents: list[dict[str, Any]] = []
+    names = {c.id: c.name for turn in turns for c in turn.tool_calls}
+    for turn in turns:
+        role = "model" if turn.role == "assistant" else "user"
+        if not contents or contents[-1]["role"] != role:
+            contents.append({"role": role, "parts": []})
+        contents[-1]["parts"] += _parts(turn, names)
+    return [content for content in contents if content["parts"]]
+
+
+def _parts(turn: Turn, names: dict[str, str]) -> list[dict[str, Any]]:
+    if turn.role == "tool":
+        name = names.get(turn.tool_call_id or "", "unknown")
+        return [{"functionResponse": {"name": name, "response": {"result": turn.content}}}]
+    parts: list[dict[str, Any]] = [{"text": turn.content}] if turn.content else []
+    for number, made in enumerate(turn.tool_calls):
+        part: dict[str, Any] = {"functionCall": {"name": made.name, "args": made.arguments}}
+        # Of several calls at once only the first is signed.
+        signature = made.carried if isinstance(made.carried, str) else (_UNSIGNED if number == 0 else None)
+        parts.append(part | ({"thoughtSignature": signature} if signature else {}))
+    return parts

@@ -1,0 +1,183 @@
+"""An embedder over HTTP: everything that is alike in the protocols.
+
+The dimension is what the first vectors have, never what is assumed of a model: until then nobody knows it, and asking for it asks the
+endpoint. So nothing is asked when the service starts, and a service whose embedder is away starts all the same.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memservice.domain import tokens
+from memservice.spi.capabilities import Capability
+from memservice.spi.embedding import Purpose
+from memservice.spi.llm import ModelCall, ModelFailure
+from memservice.spi.providers import Context
+from memservice_http.client import Endpoint
+from memservice_http.failures import REJECTIONS, Rejected
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from memservice.spi.vectors import Vector
+
+MAX_VECTORS = 64 * 1024 * 1024
+"""Bytes of an answer."""
+TRIES = 3
+"""Of one call for documents. A query is tried once: somebody waits for it."""
+PAUSE = 0.5
+LONGEST_PAUSE = 10.0
+"""Seconds: who asks for a longer pause is asked again with the task, not here."""
+MAX_ID = 200
+_TOO_MUCH = REJECTIONS | {413}
+
+
+class HttpEmbedder(ABC):
+    """Safe to share between threads. `embed` raises ModelFailure."""
+
+    capabilities: frozenset[Capability] = frozenset({Capability.SEMANTIC})
+    duplicate_distance: float | None = 0.05
+
+    def __init__(
+        self, endpoint: Endpoint, settings: Mapping[str, Any], context: Context, model: str, asked: int | None, batch: int
+    ) -> None:
+        """`asked`: the dimension that the model is asked for; `batch`: texts in one call where the settings say nothing."""
+        self.endpoint = endpoint
+        self.model = model
+        self.asked = asked
+        self.id = f"{endpoint.who}:{model}{f'@{asked}' if asked else ''}"[:MAX_ID].strip()
+        self._context = context
+        self._batch: int = settings["max_batch_size"] or batch
+        self._tokens: int = settings["max_tokens_per_request"]
+        self._longest: int = settings["max_input_tokens"]
+        self._query_seconds: float | None = settings["query_seconds"]
+        self._at_once = threading.BoundedSemaphore(settings["max_concurrent_embeddings"])
+        self._dimension: int | None = None
+
+    @abstractmethod
+    def ask(self, texts: Sequence[str], purpose: Purpose, timeout: float | None) -> tuple[list[NDArray[Any]], int]:
+        """One call: a vector per text, in order, and the tokens read (0 where the provider does not say)."""
+
+    @property
+    def dimension(self) -> int:
+        """Of every vector. Before the first one the endpoint is asked for one, which may take long or raise ModelFailure."""
+        if self._dimension is None:
+            self.embed(["dimension"])
+        assert self._dimension is not None
+        return self._dimension
+
+    def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> list[Vector]:
+        """Texts are cut at `EMBEDDING_MAX_INPUT_TOKENS`. A text without content is not sent."""
+        found: dict[int, Vector] = {}
+        with_content = [place for place, text in enumerate(texts) if text.strip()]
+        cut = {place: tokens.cut(texts[place], self._longest) for place in with_content}
+        for places in self._batches(cut):
+            found.update(zip(places, self._embed([cut[place] for place in places], purpose), strict=True))
+        return [found[place] if place in found else np.zeros(self.dimension, np.float32) for place in range(len(texts))]
+
+    def _batches(self, texts: Mapping[int, str]) -> Iterator[list[int]]:
+        batch: list[int] = []
+        total = 0
+        for place, text in texts.items():
+            size = tokens.count(text)
+            if batch and (len(batch) >= self._batch or total + size > self._tokens):
+                yield batch
+                batch, total = [], 0
+            batch.append(place)
+            total += size
+        if batch:
+            yield batch
+
+    def _embed(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
+        """One call, or two for half the texts each where the server does not take so many."""
+        try:
+            return self._tried(texts, purpose)
+        except ModelFailure as error:
+            if len(texts) < 2 or error.status not in _TOO_MUCH:
+                raise
+        half = len(texts) // 2
+        return self._embed(texts[:half], purpose) + self._embed(texts[half:], purpose)
+
+    def _tried(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
+        tries = TRIES if purpose == "document" else 1
+        for attempt in range(1, tries + 1):
+            try:
+                return self._noted(texts, purpose, attempt, tries)
+            except ModelFailure as error:
+                pause = max(error.retry_after or 0.0, PAUSE * 2 ** (attempt - 1))
+                if attempt == tries or not error.retryable or pause > LONGEST_PAUSE:
+                    raise
+            time.sleep(pause)
+        raise AssertionError("unreachable")
+
+    def _noted(self, texts: Sequence[str], purpose: Purpose, attempt: int, attempts: int) -> list[Vector]:
+        """One try, which is told of whatever comes of it."""
+        began = time.monotonic()
+        failure: ModelFailure | None = None
+        used = 0
+        vectors: list[Vector] = []
+        try:
+            if purpose == "query":
+                made, used = self.ask(texts, purpose, self._query_seconds)
+            else:
+                with self._at_once:
+                    made, used = self.ask(texts, purpose, None)
+            vectors = self._checked(made, len(texts))
+        except Rejected as error:
+            failure = error.failure
+        except ModelFailure as error:
+            failure = error
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+            failure = ModelFailure(
+                f"{self.endpoint.who} answered in another shape than its protocol has ({type(error).__name__})", retryable=True
+            )
+        status = failure.status if failure else None
+        self._context.called(
+            ModelCall(
+                purpose=purpose,
+                transport=self.endpoint.who,
+                model=self.model,
+                outcome="success" if failure is None else "error",
+                duration_ms=round((time.monotonic() - began) * 1000),
+                embedding=True,
+                input_tokens=used or (0 if failure else sum(map(tokens.count, texts))),
+                input_count=len(texts),
+                error_class=None if failure is None else type(failure).__name__ + (f" {status}" if status else ""),
+                attempt=attempt,
+                attempts=attempts,
+            )
+        )
+        if failure is not None:
+            raise failure
+        return vectors
+
+    def _checked(self, made: Sequence[NDArray[Any]], texts: int) -> list[Vector]:
+        if len(made) != texts:
+            raise ModelFailure(f"{self.endpoint.who} answered with {len(made)} vectors for {texts} texts", retryable=True)
+        rows = np.stack([np.asarray(vector, np.float64) for vector in made])
+        if rows.ndim != 2 or rows.shape[1] == 0 or not np.isfinite(rows).all():
+            raise ModelFailure(f"{self.endpoint.who} answered with vectors that are none", retryable=True)
+        self._check_dimension(rows.shape[1])
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        return list(np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0).astype(np.float32))
+
+    def _check_dimension(self, found: int) -> None:
+        if self.asked is not None and found != self.asked:
+            raise ModelFailure(
+                f"{self.endpoint.who} answered with vectors of dimension {found}, though {self.asked} was asked for: set "
+                "EMBEDDING_VECTOR_DIMENSIONS to what the model gives, or EMBEDDING_MODEL_CONFIG__DIMENSIONS_MODE=never",
+                retryable=False,
+            )
+        if self._dimension not in (None, found):
+            raise ModelFailure(
+                f"{self.endpoint.who} answered with vectors of dimension {found}, before with {self._dimension}: another model answers to "
+                f"the name {self.model!r}",
+                retryable=False,
+            )
+        self._dimension = found

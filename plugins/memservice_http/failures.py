@@ -1,0 +1,129 @@
+"""What a provider's answer means when it is not what was asked for.
+
+No text that is made here holds a key, or anything of what was said: servers quote both in their messages. What is passed on of an error
+is its status and the short names (`rate_limit_exceeded`, `messages[0]`) that protocols give to errors.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from memservice.spi.llm import ModelFailure, Refusal
+
+RETRYABLE = frozenset({408, 409, 425, 429})
+"""Besides every 5xx but 501: a little later the same request may succeed."""
+REJECTIONS = frozenset({400, 404, 415, 422, 501})
+"""The request itself was not understood: another form of it may be."""
+MAX_TOLD = 8_000
+"""Characters of an error that are looked at."""
+LONGEST_WAIT = 24 * 3600.0
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\[\]-]{0,79}")
+_REFUSING = frozenset(
+    {"content_filter", "content_policy_violation", "content_policy", "responsibleaipolicyviolation", "prohibited_content"}
+)
+_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
+_UNITS = {"retry-after-ms": 0.001, "retry-after": 1.0}
+
+_HINTS = {
+    401: "is the key right?",
+    403: "is the key allowed to do this?",
+    404: "is there such a model, and is the base URL right?",
+    413: "the request is larger than the provider takes",
+}
+
+
+class Rejected(Exception):
+    """The server does not understand the request as it is. Never leaves the plugins: `failure` is what callers get."""
+
+    def __init__(self, failure: ModelFailure, told: str) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+        self.told = told
+        """The server's words in lower case, to be searched for what it does not know. They may quote anything: never to be passed on."""
+
+
+def from_answer(
+    who: str, status: int, headers: Mapping[str, str], body: bytes, clock: Callable[[], datetime], secrets: Collection[str]
+) -> ModelFailure | Rejected:
+    """What an answer with a status other than 2xx comes to. `headers` by lower-case name."""
+    told = body[:MAX_TOLD].decode(errors="replace").lower()
+    error = _error_of(body)
+    names = [name for name in _names(error) if not any(secret and secret in name for secret in secrets)]
+    if any(name.lower() in _REFUSING for name in names):
+        return Refusal(f"{who} refuses to answer ({', '.join(names)})")
+    text = f"{who} answered with status {status}" + (f" ({', '.join(names)})" if names else "")
+    if status in _HINTS:
+        text += f": {_HINTS[status]}"
+    elif 300 <= status < 400:
+        text += ": redirects are not followed, because the key would be; set the base URL to where it leads"
+    retryable = status in RETRYABLE or (status >= 500 and status != 501)
+    if (said := headers.get("x-should-retry")) in ("true", "false"):
+        retryable = said == "true"
+    asked = retry_after(headers, clock)
+    failure = ModelFailure(text, retryable=retryable, status=status, retry_after=_delay(error) if asked is None else asked)
+    return Rejected(failure, told) if status in REJECTIONS else failure
+
+
+def in_stream(who: str, error: object, secrets: Collection[str] = ()) -> ModelFailure:
+    """An error that arrives where a piece of the answer should. Only what is plainly the request's own fault is not worth another try."""
+    names = [name for name in _names(error) if not any(secret and secret in name for secret in secrets)]
+    lower = {name.lower() for name in names}
+    if lower & _REFUSING:
+        return Refusal(f"{who} refuses to answer ({', '.join(names)})")
+    lasting = lower & {"invalid_request_error", "authentication_error", "permission_error", "not_found_error", "invalid_argument"}
+    return ModelFailure(f"{who} broke off its answer" + (f" ({', '.join(names)})" if names else ""), retryable=not lasting)
+
+
+def retry_after(headers: Mapping[str, str], clock: Callable[[], datetime]) -> float | None:
+    """Seconds that the provider asks to wait: `retry-after-ms`, or `retry-after` as seconds or as a date. None where it asks for none."""
+    for name, unit in _UNITS.items():
+        text = headers.get(name, "").strip()
+        if not text:
+            continue
+        try:
+            seconds = float(text) * unit
+        except ValueError:
+            try:
+                date = parsedate_to_datetime(text)
+            except ValueError:
+                continue
+            seconds = (date.replace(tzinfo=date.tzinfo or UTC) - clock()).total_seconds()
+        if seconds == seconds:
+            return min(max(seconds, 0.0), LONGEST_WAIT)
+    return None
+
+
+def _error_of(body: bytes) -> Any:
+    """The part of an answer that describes the error; {} where there is none that could be read."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    if isinstance(found, list) and found:
+        found = found[0]
+    return found.get("error", found) if isinstance(found, dict) else {}
+
+
+def _names(error: object) -> Iterator[str]:
+    if not isinstance(error, dict):
+        return
+    inner = error.get("innererror")
+    for value in (error.get("code"), error.get("status"), error.get("type"), error.get("param"), inner and inner.get("code")):
+        if isinstance(value, str) and _NAME.fullmatch(value):
+            yield value
+
+
+def _delay(error: Any) -> float | None:
+    """`{"details": [{"@type": "…RetryInfo", "retryDelay": "12s"}]}`, as Google's APIs say it."""
+    details = error.get("details") if isinstance(error, dict) else None
+    for detail in details if isinstance(details, list) else []:
+        found = _DELAY.fullmatch(str(detail.get("retryDelay"))) if isinstance(detail, dict) else None
+        if found:
+            return min(float(found[1]), LONGEST_WAIT)
+    return None

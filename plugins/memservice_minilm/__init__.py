@@ -1,0 +1,37 @@
+"""Sentence embeddings by MiniLM, on this machine: no network, no key, and no torch. The files of the model are installed apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from marshmallow import EXCLUDE, Schema, fields
+
+from memservice.hookspecs import hookimpl
+from memservice.spi.capabilities import Capability
+from memservice.spi.providers import Context, EmbedderProvider, Settings
+
+if TYPE_CHECKING:
+    from memservice.spi.embedding import Embedder
+
+
+class MiniLmSettings(Schema):
+    """`model`: the directory of a BERT sentence model (`config.json`, `tokenizer.json`, `model.safetensors`); None: the installed one."""
+
+    class Meta:
+        unknown = EXCLUDE
+
+    model = fields.String(load_default=None, allow_none=True)
+
+
+def _open(settings: Settings, context: Context) -> Embedder:
+    from memservice_minilm.embedder import MiniLmEmbedder
+    from memservice_minilm.files import find
+
+    return MiniLmEmbedder(*find(settings["model"]))
+
+
+@hookimpl
+def memservice_embedders() -> Iterable[EmbedderProvider]:
+    """`EMBEDDER=minilm`."""
+    yield EmbedderProvider(name="minilm", open=_open, settings=MiniLmSettings, capabilities=frozenset({Capability.SEMANTIC}))

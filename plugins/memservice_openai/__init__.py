@@ -1,0 +1,56 @@
+"""The OpenAI protocol, for chat and for embeddings: OpenAI itself and whatever else speaks it, at any base URL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from memservice.domain.errors import ConfigurationError
+from memservice.hookspecs import hookimpl
+from memservice.spi.capabilities import Capability
+from memservice.spi.providers import Context, EmbedderProvider, LanguageModelProvider, Settings
+from memservice_http.place import EmbeddingPlace, Place
+
+if TYPE_CHECKING:
+    from memservice.spi.embedding import Embedder
+    from memservice.spi.llm import LanguageModel
+    from memservice_http.client import Endpoint
+
+NAME = "openai"
+BASE_URL = "https://api.openai.com/v1"
+
+
+def _endpoint(settings: Settings, context: Context, max_answer: int | None = None) -> Endpoint:
+    from memservice_http.client import MAX_ANSWER, Endpoint
+
+    if not settings["api_key"] and not settings["base_url"] and not settings["extra_headers"]:
+        raise ConfigurationError(
+            f"{NAME}: no model is configured: set LLM_OPENAI_API_KEY, or LLM_OPENAI_BASE_URL for a server of your own (its key is optional)"
+        )
+    headers = {"authorization": f"Bearer {settings['api_key']}"} if settings["api_key"] else {}
+    return Endpoint(NAME, settings["base_url"] or BASE_URL, headers, settings, context.clock, max_answer=max_answer or MAX_ANSWER)
+
+
+def _open_model(settings: Settings, context: Context) -> LanguageModel:
+    from memservice_openai.chat import OpenAiModel
+
+    return OpenAiModel(_endpoint(settings, context), context)
+
+
+def _open_embedder(settings: Settings, context: Context) -> Embedder:
+    from memservice_http.embedder import MAX_VECTORS
+    from memservice_openai.embedding import OpenAiEmbedder
+
+    return OpenAiEmbedder(_endpoint(settings, context, MAX_VECTORS), settings, context)
+
+
+@hookimpl
+def memservice_llms() -> Iterable[LanguageModelProvider]:
+    """`…MODEL_CONFIG__TRANSPORT=openai`, the default."""
+    yield LanguageModelProvider(name=NAME, open=_open_model, settings=Place)
+
+
+@hookimpl
+def memservice_embedders() -> Iterable[EmbedderProvider]:
+    """`EMBEDDER=openai`, which setting `EMBEDDING_MODEL_CONFIG__TRANSPORT` or its base URL chooses."""
+    yield EmbedderProvider(name=NAME, open=_open_embedder, settings=EmbeddingPlace, capabilities=frozenset({Capability.SEMANTIC}))

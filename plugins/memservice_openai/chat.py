@@ -1,0 +1,198 @@
+"""Chat Completions, as OpenAI defined them and Ollama, vLLM, LM Studio, OpenRouter, Azure and others speak them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from memservice.spi.llm import Completion, CompletionRequest, ToolCall, Turn
+from memservice_http.chat import OBJECT, SCHEMA, Form, HttpModel, Reading, arguments_of, call, mode_of, refused, turns_of, whole
+from memservice_http.learning import Part
+
+PATH = "/chat/completions"
+
+_FORMAT = ("response_format", "json_schema", "schema", "structured output", "structured outputs", "guided_json")
+_SAME_NAME = ("temperature", "top_p", "frequency_penalty", "presence_penalty", "seed")
+_EFFORTS = {"max": "xhigh"}
+"""Ours that OpenAI calls otherwise."""
+_FINISHED = {"function_call": "tool_calls", "eos": "stop", "end_turn": "stop"}
+_CACHED_A_DAY = 3600
+"""A prompt that is to be kept for longer than this many seconds is asked to be kept for a day, the only longer time there is."""
+
+
+class OpenAiModel(HttpModel):
+    parts = (
+        Part(SCHEMA, _FORMAT, any_complaint=True),
+        Part(OBJECT, ("response_format", "json_object", "json mode"), any_complaint=True),
+        Part("max_tokens", ("max_tokens",)),
+        Part("max_completion_tokens", ("max_completion_tokens",)),
+        Part("stream_options", ("stream_options", "include_usage")),
+        Part("reasoning_effort", ("reasoning_effort", "reasoning.effort"), any_complaint=True),
+        Part("prompt_cache_retention", ("prompt_cache_retention",)),
+        Part("prompt_cache_key", ("prompt_cache_key",)),
+        Part("tool_choice", ("tool_choice",)),
+        Part("stop", ("'stop'", "`stop`", '\\"stop\\"', "stop")),
+        *(Part(name, (name,)) for name in _SAME_NAME),
+    )
+
+    def form(self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool) -> Form:
+        mode = mode_of(request, lacking)
+        options = request.options
+        wanted: dict[str, Any] = {name: options.get(name) for name in _SAME_NAME}
+        wanted["temperature"] = request.temperature
+        wanted["stop"] = list(options.get("stop_sequences") or ()) or None
+        # The one is what the field was called until reasoning models came, and what most other servers know; the other is OpenAI's now.
+        names = ("max_completion_tokens", "max_tokens") if self._is_official else ("max_tokens", "max_completion_tokens")
+        wanted[next((name for name in names if name not in lacking), names[0])] = request.max_output_tokens
+        if effort := options.get("thinking_effort"):
+            wanted["reasoning_effort"] = _EFFORTS.get(effort, effort)
+        policy = options.get("cache_policy") or {}
+        if policy.get("mode") not in ("none", "off"):
+            wanted["prompt_cache_key"] = policy.get("key_version")
+            wanted["prompt_cache_retention"] = "24h" if (policy.get("ttl_seconds") or 0) > _CACHED_A_DAY else None
+        if request.tools:
+            wanted["tool_choice"] = _choice(request.tool_choice)
+        if stream:
+            wanted["stream_options"] = {"include_usage": True}
+        optional = {name: value for name, value in wanted.items() if value is not None and name not in lacking}
+        body: dict[str, Any] = {"model": request.model, "messages": [_message(turn) for turn in turns_of(request, mode)], **optional}
+        if request.tools:
+            body["tools"] = [
+                {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters}}
+                for tool in request.tools
+            ]
+        if mode == SCHEMA and request.response_schema is not None:
+            schema = request.response_schema
+            named = {"name": "answer", "schema": schema, "strict": is_strict(schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        elif mode == OBJECT:
+            body["response_format"] = {"type": "json_object"}
+        if stream:
+            body["stream"] = True
+        return Form(PATH, body, used={*optional, mode or ""})
+
+    def read(self, answer: Any) -> Completion:
+        choice = answer["choices"][0]
+        message = choice["message"]
+        if message.get("refusal"):
+            raise refused(self.endpoint.who)
+        calls = [(item.get("id"), item["function"]["name"], item["function"].get("arguments")) for item in message.get("tool_calls") or ()]
+        return self.completion(_plain(message.get("content")), calls, choice.get("finish_reason"), answer.get("usage"))
+
+    def reading(self) -> Reading:
+        return _Reading(self)
+
+    def completion(self, text: str, calls: Sequence[tuple[str | None, str, Any]], reason: str | None, usage: Any) -> Completion:
+        if reason == "content_filter" and not calls:
+            raise refused(self.endpoint.who, "content_filter")
+        made = [self._call(id, name, arguments, reason) for id, name, arguments in calls]
+        usage = usage or {}
+        return Completion(
+            content=text,
+            tool_calls=tuple(made),
+            # Some servers say `stop` when they call tools.
+            finish_reason="tool_calls" if made and reason == "stop" else _FINISHED.get(reason or "", reason),
+            input_tokens=whole(usage.get("prompt_tokens")),
+            output_tokens=whole(usage.get("completion_tokens")),
+            cache_read_tokens=whole((usage.get("prompt_tokens_details") or {}).get("cached_tokens")),
+            cache_write_tokens=whole((usage.get("prompt_tokens_details") or {}).get("cache_write_tokens")),
+        )
+
+    def _call(self, id: str | None, name: str, arguments: Any, reason: str | None) -> ToolCall:
+        if isinstance(arguments, dict):
+            return call(id, name, arguments)
+        return call(id, name, arguments_of(self.endpoint.who, arguments or "", reason == "length"))
+
+    @property
+    def _is_official(self) -> bool:
+        return is_official(self.endpoint.url("").host)
+
+
+class _Reading(Reading):
+    def __init__(self, model: OpenAiModel) -> None:
+        self._model = model
+        self._text: list[str] = []
+        self._calls: list[tuple[int, str | None, str, list[str]]] = []
+        """Index, id, name, and the arguments so far."""
+        self._refusal = False
+        self._reason: str | None = None
+        self._usage: Any = None
+
+    def take(self, event: Any) -> list[str]:
+        self._usage = event.get("usage") or self._usage
+        pieces = []
+        for choice in event.get("choices") or ():
+            delta = choice.get("delta") or {}
+            self._reason = choice.get("finish_reason") or self._reason
+            self._refusal = self._refusal or bool(delta.get("refusal"))
+            for part in delta.get("tool_calls") or ():
+                self._take_call(part)
+            if text := _plain(delta.get("content")):
+                pieces.append(text)
+        self._text += pieces
+        return pieces
+
+    def _take_call(self, part: Any) -> None:
+        id, function, index = part.get("id"), part.get("function") or {}, part.get("index")
+        arguments = function.get("arguments") or ""
+        known = next((c for c in reversed(self._calls) if c[0] == index or (index is None and c[1] == id)), None)
+        # Servers that send each call whole may give all of them the same index, and another id.
+        if known is None or (id and known[1] and id != known[1] and function.get("name")):
+            known = (len(self._calls) if index is None else index, id, function["name"], [])
+            self._calls.append(known)
+        known[3].append(json.dumps(arguments) if isinstance(arguments, dict) else arguments)
+
+    def ended(self) -> Completion | None:
+        if self._reason is None:
+            return None
+        if self._refusal:
+            raise refused(self._model.endpoint.who)
+        calls = [(id, name, "".join(arguments)) for _, id, name, arguments in self._calls]
+        return self._model.completion("".join(self._text), calls, self._reason, self._usage)
+
+
+def is_official(host: str) -> bool:
+    """Is this OpenAI's own service, or Microsoft's copy of it, which know all of the protocol?"""
+    return host == "api.openai.com" or host.endswith((".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"))
+
+
+def is_strict(schema: object) -> bool:
+    """Does a schema keep the rules under which OpenAI guarantees it: closed objects, all of whose properties are required?"""
+    if isinstance(schema, list):
+        return all(is_strict(part) for part in schema)
+    if not isinstance(schema, dict):
+        return True
+    properties = schema.get("properties")
+    kinds = schema.get("type")
+    is_object = properties is not None or kinds == "object" or (isinstance(kinds, list) and "object" in kinds)
+    is_open = schema.get("additionalProperties") is not False or set(schema.get("required") or ()) != set(properties or ())
+    if is_object and is_open:
+        return False
+    return all(is_strict(value) for name, value in schema.items() if name not in ("enum", "const", "default", "examples", "required"))
+
+
+def _choice(wanted: str | None) -> Any:
+    if wanted in (None, "auto", "none", "required"):
+        return wanted
+    return "required" if wanted == "any" else {"type": "function", "function": {"name": wanted}}
+
+
+def _message(turn: Turn) -> dict[str, Any]:
+    if turn.role == "tool":
+        return {"role": "tool", "tool_call_id": turn.tool_call_id, "content": turn.content}
+    message: dict[str, Any] = {"role": turn.role, "content": turn.content}
+    if turn.tool_calls:
+        message["content"] = turn.content or None
+        message["tool_calls"] = [
+            {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": json.dumps(c.arguments, ensure_ascii=False)}}
+            for c in turn.tool_calls
+        ]
+    return message
+
+
+def _plain(content: Any) -> str:
+    """Text, which a few servers send in parts."""
+    if isinstance(content, list):
+        return "".join(part.get("text") or "" for part in content if part.get("type") in (None, "text", "output_text"))
+    return content or ""

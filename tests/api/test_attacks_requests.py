@@ -1,0 +1,89 @@
+"""Requests that a page of somebody else makes a browser send, or that ask without wanting an answer, where a GET changes something."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from api.v1_world import First
+from memservice.api.generations import GROUPS
+from memservice.api.routing import walk
+from memservice.domain.filters import where
+from memservice.domain.records import Task
+
+if TYPE_CHECKING:
+    from api.conftest import Api
+
+CHANGING = {
+    "/v1/apps/get_or_create/<name>", "/v1/apps/<app_id>/users/get_or_create/<name>",
+    "/v1/apps/<app_id>/users/<user_id>/sessions/<session_id>/clone",
+    "/v2/workspaces/<workspace_id>/sessions/<session_id>/clone",
+    "/v2/workspaces/<workspace_id>/webhooks/test", "/v3/workspaces/<workspace_id>/webhooks/test",
+}  # fmt: skip
+
+
+def test_these_gets_change_something() -> None:
+    """And say so; of the others, `test_attacks_across` shows nothing, so their names have to."""
+    declared = {operation.rule: operation.writes for operation, _ in walk(GROUPS) if operation.method == "GET"}
+    assert {rule for rule, writes in declared.items() if writes} == CHANGING
+    others = "|".join(declared.keys() - CHANGING)
+    assert not re.search(r"clone|create|test|retry|emit|trigger|redeliver", others)
+
+
+@pytest.fixture
+def paths(api: Api) -> list[str]:
+    api.post("/sessions", {"id": "s", "peers": {"alice": {}}})
+    api.post("/webhooks", {"url": "https://93.184.215.14/hook"})
+    first = First(api)
+    user = first.user(first.app(f"{api.workspace}-first"))
+    session = first.session(user)
+    at = f"/v2/workspaces/{api.workspace}"
+    return [f"/v1{session}/clone", f"{at}/sessions/s/clone", f"{at}/webhooks/test", f"/v3/workspaces/{api.workspace}/webhooks/test"]
+
+
+def state(api: Api) -> Any:
+    hook = api.get("/webhooks").get_json()["items"][0]["id"]
+    return [
+        api.post("/sessions/list", {}).get_json()["total"],
+        api.get(f"/webhooks/{hook}/deliveries").get_json()["total"],
+        len([unit for unit in _units(api) if unit.startswith("webhook")]),
+    ]
+
+
+def _units(api: Api) -> list[str]:
+    with api.runtime.storage.read() as view:
+        place = view.workspaces.by_slug(api.workspace)
+        assert place is not None
+        return [task.unit for task in view.rows.page(Task, where(workspace_key=place.key))]
+
+
+def test_head_changes_nothing(api: Api, paths: list[str]) -> None:
+    before = state(api)
+    for path in paths:
+        answer = api.client.head(path)
+        assert answer.status_code == 405, path
+        assert answer.headers["Allow"] == "GET"
+    assert state(api) == before
+
+
+@pytest.mark.parametrize("headers", [{"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "https://evil.example"}])
+def test_pages_of_others_change_nothing(api: Api, paths: list[str], headers: dict[str, str]) -> None:
+    """As `<img src=…>` would."""
+    before = state(api)
+    for path in paths:
+        assert api.client.get(path, headers=headers).status_code // 100 == 4, path
+    assert state(api) == before
+
+
+@pytest.mark.parametrize("headers", [{}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}, {"Origin": "http://localhost"}])
+def test_others_do(api: Api, paths: list[str], headers: dict[str, str]) -> None:
+    for path in paths:
+        assert api.client.get(path, headers=headers).status_code // 100 == 2, path
+
+
+@pytest.mark.parametrize("given", ["a\tb", "a b", "x" * 129, "\u00e9", "a;b", '"}', "", "../x"])
+def test_request_ids_that_are_no_words_are_not_passed_on(api: Api, given: str) -> None:
+    answer = api.client.get("/health", headers={"X-Request-Id": given.encode("latin-1").decode("latin-1")})
+    assert re.fullmatch(r"[0-9a-f]{16}", answer.headers["X-Request-Id"])

@@ -1,0 +1,311 @@
+"""Chat over HTTP with a language model: what it may look at, evidence, streams over a real socket, failures, and what operators hear."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.conftest import Api
+from api.test_chat_streaming import PATHS, PATIENCE, next_event, served, stream
+from memservice.app import create_app
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.settings import load_settings
+from memservice.spi.llm import Completion, CompletionRequest, ModelFailure
+from memservice.telemetry.events import Event
+from reasoning.model import SCRIPTED, ScriptedModel, calling
+
+DONE = Completion("", input_tokens=7, output_tokens=3)
+
+
+class World:
+    """An application whose reasoner asks a scripted model."""
+
+    def __init__(self, api: Api, model: ScriptedModel) -> None:
+        self.api, self.model = api, model
+        self.events: list[Event] = []
+        api.runtime.event_listeners.append(lambda event, at: self.events.append(event))
+
+    def ask(self, *replies: Any, path: str = PATHS[0], **body: Any) -> Any:
+        self.model.replies = list(replies)
+        self.model.requests.clear()
+        return self.api.ok(self.api.post(path, {"query": "What does alice keep?", "include_evidence": True, **body}))
+
+    def result(self) -> str:
+        """What the last tool gave."""
+        return [turn.content for request in self.model.requests for turn in request.turns if turn.role == "tool"][-1]
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [event.data() for event in self.events if kind == event.TYPE]
+
+
+@contextmanager
+def world(folder: Path, uri: str = "memory://", **settings: str) -> Iterator[World]:
+    model = ScriptedModel()
+    given = {"DB_CONNECTION_URI": uri, "REASONER": "auto", "LLM_RETRY_PAUSE_SECONDS": "0.001", **SCRIPTED, **settings}
+    loaded = load_settings(environ=given, cwd=folder)
+    runtime = Runtime(loaded, load_plugins(loaded, extra=[model]))
+    runtime.storage.migrate()
+    try:
+        api = Api(create_app(runtime=runtime), runtime, "w")
+        api.say("home", ("alice", "I keep bees, near the old mill."), ("bob", "How many hives?"), ("alice", "Seven hives."))
+        api.say("work", ("carol", "The audit is on Monday."), ("alice", "I will prepare the ledgers."))
+        api.conclude("alice", "alice", "Alice keeps bees.", session="home")
+        api.conclude("alice", "alice", "Alice prepares ledgers.", session="work")
+        api.conclude("bob", "bob", "Bob is curious.", session="home")
+        yield World(api, model)
+    finally:
+        runtime.close()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    uri = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/c.db"
+    with world(tmp_path, uri, THREADS="4") as found:
+        yield found
+
+
+def uids(place: World) -> dict[str, str]:
+    return {item["content"]: item["id"] for item in place.api.ok(place.api.post("/conclusions/list", {}))["items"]}
+
+
+class TestAnswer:
+    def test_the_model_answers_from_what_it_is_given_and_looks_up(self, place: World) -> None:
+        answer = place.ask(calling(("grep_messages", {"text": "hives"})), "Seven hives of bees.")
+        assert answer["content"] == "Seven hives of bees."
+        assert "Alice keeps bees." in place.model.requests[0].turns[1].content
+        assert "> " in place.result()
+        assert "alice (session home): Seven hives." in place.result()
+
+    def test_an_empty_answer_is_null_and_has_evidence(self, place: World) -> None:
+        answer = place.ask("", "", "")
+        assert answer["content"] is None
+        assert answer["evidence"]["conclusions"]
+
+    def test_a_format_is_filled(self, place: World) -> None:
+        schema = {"type": "object", "properties": {"hives": {"type": "integer"}}, "required": ["hives"]}
+        answer = place.ask("READY", {"hives": 7}, response_format=schema)
+        assert json.loads(answer["content"]) == {"hives": 7}
+
+    @pytest.mark.parametrize("level", ["minimal", "low"])
+    def test_each_level_has_its_reasoner(self, tmp_path: Path, level: str) -> None:
+        """`auto`: a level whose model is not configured is answered without one."""
+        without = {"DIALECTIC_LEVELS__MINIMAL__MODEL_CONFIG__TRANSPORT": "openai"}
+        with world(tmp_path, **without) as found:
+            answer = found.ask("By the model.", reasoning_level=level)
+            assert (answer["content"] == "By the model.") == (level == "low")
+            assert ("No language model" in answer["content"]) == (level == "minimal")
+            assert (answer["evidence"]["reasoning_trace_id"] is None) == (level == "minimal")
+
+    def test_no_connection_is_held_while_the_model_is_asked(self, place: World) -> None:
+        def write(request: CompletionRequest) -> Any:
+            # A write inside an open transaction of this thread is an error, and so is one inside a view on this storage.
+            place.api.say("home", ("bob", "I am writing meanwhile."))
+            return calling(("search_messages", {"query": "meanwhile"})) if request.tools else "Yes."
+
+        place.model.say = write
+        assert place.ask()["content"] == "Yes."
+        assert "I am writing meanwhile." in place.result()
+
+
+class TestEvidence:
+    def test_everything_that_was_read_once_and_in_order(self, place: World) -> None:
+        known = uids(place)
+        answer = place.ask(
+            calling(("get_observation_context", {"conclusion_id": known["Alice keeps bees."]}), ("search_memory", {"query": "bees"})),
+            calling(("grep_messages", {"text": "ledgers"}), ("listen", {}), ("get_reasoning_chain", {"conclusion_id": "nobody"})),
+            "Bees.",
+        )
+        evidence = answer["evidence"]
+        assert {item["content"] for item in evidence["conclusions"]} == {"Alice keeps bees.", "Alice prepares ledgers."}
+        assert len({item["id"] for item in evidence["messages"]}) == len(evidence["messages"]) == 5
+        assert evidence["tool_calls"] == [
+            {"tool_name": "get_observation_context", "tool_input": {"conclusion_id": known["Alice keeps bees."]}},
+            {"tool_name": "search_memory", "tool_input": {"query": "bees"}},
+            {"tool_name": "grep_messages", "tool_input": {"text": "ledgers"}},
+        ]
+        assert isinstance(evidence["reasoning_trace_id"], str)
+
+    def test_what_a_tool_read_beyond_the_first_look_up(self, place: World) -> None:
+        place.api.conclude("alice", "alice", *[f"Alice saw whale number {n}." for n in range(80)])
+        answer = place.ask(calling(("search_memory", {"query": "whale", "limit": 40})), "Whales.", query="whale", reasoning_level="minimal")
+        assert len(answer["evidence"]["conclusions"]) >= 40
+
+    @pytest.mark.parametrize("path", PATHS)
+    def test_in_a_stream_it_comes_last(self, place: World, path: str) -> None:
+        place.model.replies = [calling(("search_memory", {"query": "bees"})), "READY", ["Bees", ".", DONE]]
+        body = {"query": "What?", "stream": True, "include_evidence": True}
+        events = [json.loads(part.removeprefix("data: ")) for part in place.api.post(path, body).text.split("\n\n") if part]
+        assert [event.get("delta") for event in events] == [{"content": "Bees"}, {"content": "."}, None]
+        assert events[-1]["done"] is True
+        assert events[-1]["evidence"]["tool_calls"] == [{"tool_name": "search_memory", "tool_input": {"query": "bees"}}]
+
+
+class TestBounds:
+    """A model cannot look further than whoever asks."""
+
+    def test_other_sessions_and_memories(self, place: World) -> None:
+        place.ask(calling(("grep_messages", {"text": "ledgers"})), "?", path="/peers/bob/chat")
+        assert place.result() == "Nothing was found."
+        place.ask(calling(("get_observation_context", {"conclusion_id": uids(place)["Alice keeps bees."]})), "?", path="/peers/bob/chat")
+        assert place.result().startswith("Error: There is no conclusion")
+        answer = place.ask(calling(("search_memory", {"query": "Alice bees ledgers"})), "?", path="/peers/bob/chat")
+        assert {item["observer_id"] for item in answer["evidence"]["conclusions"]} == {"bob"}
+
+    def test_a_session_pins_messages(self, place: World) -> None:
+        answer = place.ask(calling(("get_messages_by_date_range", {"since": "2000-01-01"})), "?", session_id="work")
+        assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"work"}
+        assert "ledgers" in place.result()
+
+    def test_an_allowlist_pins_both_and_takes_the_chain_away(self, place: World) -> None:
+        answer = place.ask(
+            calling(("search_memory", {"query": "bees ledgers"}), ("search_messages", {"query": "bees ledgers hives audit"})),
+            "?",
+            filters={"session_id": ["home"]},
+        )
+        assert {item["session_id"] for item in (*answer["evidence"]["conclusions"], *answer["evidence"]["messages"])} == {"home"}
+        assert "get_reasoning_chain" not in [tool.name for tool in place.model.requests[0].tools]
+        place.ask(calling(("search_memory", {"query": "bees"})), "?", filters={"session_id": []})
+        assert place.result() == "Nothing was found."
+
+    def test_a_workspace_sees_all_and_reads_cards(self, place: World) -> None:
+        place.api.put("/peers/carol/card", {"peer_card": ["IDENTITY: Carol"]})
+        answer = place.ask(
+            calling(("get_peer_card", {"peer": "carol"}), ("get_peer_card", {"peer": "nobody"}), ("grep_messages", {"text": "audit"})),
+            "?",
+            path=PATHS[1],
+        )
+        card, unknown, found = [turn.content for turn in place.model.last.turns if turn.role == "tool"]
+        assert card == "IDENTITY: Carol"
+        assert "no peer 'nobody'" in unknown
+        assert "The audit is on Monday." in found
+        assert {item["observer_id"] for item in answer["evidence"]["conclusions"]} == {"alice", "bob"}
+
+    def test_cards_are_not_read_where_the_configuration_forbids_it(self, place: World) -> None:
+        place.api.ok(place.api.put("", {"configuration": {"peer_card": {"use": False}}}))
+        place.ask("?", path=PATHS[1])
+        assert "get_peer_card" not in [tool.name for tool in place.model.requests[0].tools]
+
+
+class SlowModel(ScriptedModel):
+    """Sends a first piece, and the rest only once it is let go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on = threading.Event()
+        self.sent_last = threading.Event()
+
+    def stream(self, request: CompletionRequest) -> Iterator[str | Completion]:
+        self.requests.append(request)
+        yield "First"
+        assert self.go_on.wait(PATIENCE)
+        yield " and last."
+        self.sent_last.set()
+        yield DONE
+
+
+class TestStream:
+    @pytest.mark.parametrize("path", PATHS)
+    def test_the_first_delta_arrives_before_the_model_sent_its_last_token(self, tmp_path: Path, path: str) -> None:
+        with world(tmp_path) as found:
+            slow = SlowModel()
+            slow.replies = [calling(("search_memory", {"query": "bees"}), beside="I will look that up."), "READY"]
+            found.model.complete, found.model.stream = slow.complete, slow.stream  # type: ignore[method-assign]
+            with served(found.api) as port, stream(port, path) as answer:
+                assert next_event(answer) == {"delta": {"content": "First"}, "done": False}
+                assert not slow.sent_last.is_set()
+                slow.go_on.set()
+                assert next_event(answer) == {"delta": {"content": " and last."}, "done": False}
+                assert next_event(answer) == {"done": True}
+
+    def test_a_failure_in_the_middle_never_looks_complete(self, place: World) -> None:
+        place.model.replies = ["READY", ["Half of", ModelFailure("the connection was cut", retryable=True)]]
+        with served(place.api) as port, stream(port) as answer:
+            received = b""
+            try:
+                while part := answer.read1():
+                    received += part
+            except Exception as error:
+                # However the client's library says that the body did not come to its end.
+                received += type(error).__name__.encode()
+        assert b"Half of" in received
+        assert b'"done": true' not in received
+        assert place.of("dialectic.completed") == []
+
+    def test_a_model_that_is_down_is_an_error_from_the_beginning(self, place: World) -> None:
+        place.model.say = lambda request: ModelFailure("down", retryable=True)
+        for body in ({"stream": True}, {"stream": False}):
+            answer = place.api.post(PATHS[0], {"query": "What?", **body})
+            assert (answer.status_code, answer.get_json()) == (500, {"detail": "An unexpected error occurred"})
+        assert len(place.model.requests) == 2 * place.api.runtime.settings.llm.max_attempts
+
+    def test_chat_holds_at_most_half_of_the_threads(self, tmp_path: Path) -> None:
+        with world(tmp_path, THREADS="4") as found:
+            slow = SlowModel()
+            slow.say = lambda request: "READY"
+            found.model.complete, found.model.stream = slow.complete, slow.stream  # type: ignore[method-assign]
+            with served(found.api) as port, stream(port) as one, stream(port, PATHS[1]) as other:
+                next_event(one)
+                next_event(other)
+                assert found.api.post(PATHS[0], {"query": "x"}).status_code == 503
+                assert found.api.ids("/peers/list") == ["alice", "bob", "carol"]
+                slow.go_on.set()
+                for answer in (one, other):
+                    while next_event(answer) != {"done": True}:
+                        pass
+
+
+class TestTold:
+    def test_operators_hear_of_rounds_calls_and_the_whole(self, place: World) -> None:
+        look = calling(("search_memory", {"query": "bees", "limit": 3}), ("listen", {}))
+        place.ask(look, "Bees.", session_id="home", reasoning_level="high")
+        (whole,) = place.of("dialectic.completed")
+        run_id = whole["run_id"]
+        assert {name: value for name, value in whole.items() if name != "total_duration_ms"} == {
+            "run_id": run_id,
+            "workspace_name": "w",
+            "peer_name": "alice",
+            "session_name": "home",
+            "reasoning_level": "high",
+            "total_iterations": 2,
+            "prefetched_conclusion_count": 2,
+            "tool_calls_count": 2,
+            "input_tokens": 150,
+            "output_tokens": 15,
+            "cache_read_tokens": 1,
+            "cache_creation_tokens": 2,
+            "hit_input_token_cap": False,
+        }
+        assert whole["total_duration_ms"] > 0
+        rounds = place.of("agent.iteration")
+        assert [(event["iteration"], list(event["tool_calls"]), event["input_tokens"]) for event in rounds] == [
+            (1, ["search_memory", "listen"], 50),
+            (2, [], 100),
+        ]
+        good, bad = place.of("agent.tool.call.completed")
+        assert (good["is_error"], good["top_k"], good["query_tokens"], good["results_count"]) == (False, 3, 2, 2)
+        assert (good["used_embedding"], good["embedding_query_count"]) == (True, 1)
+        assert (bad["is_error"], bad["results_count"], bad["provider_tool_call_id"]) == (True, None, "call-1")
+        assert {event["run_id"] for event in (good, bad, *rounds)} == {run_id}
+        assert "bees" not in repr([event.data() for event in place.events])
+
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_of_a_run_that_fails_they_hear_of_its_rounds(self, place: World, stream: bool) -> None:
+        look = calling(("search_memory", {"query": "bees"}))
+        place.model.replies, place.model.say = [look], lambda request: ModelFailure("down", retryable=False)
+        assert place.api.post(PATHS[0], {"query": "What?", "stream": stream}).status_code == 500
+        (one,) = place.of("agent.iteration")
+        assert (one["iteration"], list(one["tool_calls"]), one["input_tokens"]) == (1, ["search_memory"], 50)
+        assert len(place.of("agent.tool.call.completed")) == 1
+        assert place.of("dialectic.completed") == []
+
+    def test_over_a_workspace_there_is_no_peer(self, place: World) -> None:
+        place.ask("Bees.", path=PATHS[1])
+        (whole,) = place.of("dialectic.completed")
+        assert (whole["peer_name"], whole["session_name"]) == (None, None)

@@ -1,0 +1,79 @@
+"""Generations of the API side by side: documents, pages, switches and what is said of the older ones."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+
+import pytest
+from flask.testing import FlaskClient
+
+from memservice.api.generations import GENERATIONS
+from memservice.app import create_app
+from memservice.domain.errors import ConfigurationError
+from memservice.settings import load_settings
+
+NAMES = [generation.name for generation in GENERATIONS]
+
+
+def client(**settings: str) -> FlaskClient:
+    return create_app(load_settings(environ={}, overrides={"DB_CONNECTION_URI": "memory://", **settings})).test_client()
+
+
+def pages(at: FlaskClient) -> list[str]:
+    found = re.search(r'data-documents="([^"]*)"', at.get("/docs").text)
+    assert found is not None
+    return [each["name"] for each in json.loads(unescape(found[1]))]
+
+
+@pytest.mark.parametrize(("name", "version"), [("v1", "1.1.0"), ("v2", "2.5.1"), ("v3", "3.2.1")])
+def test_each_has_a_document_of_its_own(name: str, version: str) -> None:
+    document = client().get(f"/{name}/openapi.json").get_json()
+    assert document["openapi"] == "3.1.0"
+    assert document["info"] == {"title": f"memservice {name}", "version": version}
+    assert {path for path in document["paths"] if not path.startswith(f"/{name}/")} <= {"/health", "/health/ready", "/metrics"}
+
+
+def test_the_newest_document_has_a_short_path_too() -> None:
+    at = client()
+    assert at.get("/openapi.json").get_json() == at.get("/v3/openapi.json").get_json()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_can_be_switched_off(name: str) -> None:
+    at = client(**{f"API_{name.upper()}_ENABLED": "false"})
+    rest = [other for other in NAMES if other != name]
+    assert at.get(f"/{name}/openapi.json").status_code == 404
+    assert not [rule.rule for rule in at.application.url_map.iter_rules() if rule.rule.startswith(f"/{name}/")]
+    assert pages(at) == rest
+    assert at.get("/openapi.json").get_json()["info"]["title"] == f"memservice {rest[0]}"
+    assert at.get("/health").status_code == 200
+    for other in rest:
+        assert at.get(f"/{other}/openapi.json").status_code == 200
+
+
+def test_not_all_of_them() -> None:
+    with pytest.raises(ConfigurationError, match="API_V3_ENABLED, API_V2_ENABLED, API_V1_ENABLED"):
+        client(**{f"API_{name.upper()}_ENABLED": "false" for name in NAMES})
+
+
+def test_nothing_is_called_deprecated_unasked() -> None:
+    at = client()
+    for name in NAMES:
+        assert "Deprecation" not in at.get(f"/{name}/openapi.json").headers
+
+
+def test_an_operator_may_call_the_older_ones_deprecated() -> None:
+    at = client(API_V1_DEPRECATED_SINCE="2025-06-01", API_V2_DEPRECATED_SINCE="2026-01-31T12:00:00Z")
+    for path, mark in (("/v1/openapi.json", "@1748736000"), ("/v1/nothing/here", "@1748736000"), ("/v2/openapi.json", "@1769860800")):
+        answer = at.get(path)
+        assert answer.headers["Deprecation"] == mark
+        assert answer.headers["Link"] == '</v3/openapi.json>; rel="successor-version"'
+    for path in ("/v3/openapi.json", "/openapi.json", "/health"):
+        assert "Deprecation" not in at.get(path).headers
+
+
+def test_a_date_that_is_none_is_refused_at_start() -> None:
+    with pytest.raises(ConfigurationError, match="API_V2_DEPRECATED_SINCE is 'soon'"):
+        client(API_V2_DEPRECATED_SINCE="soon")

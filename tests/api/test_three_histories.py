@@ -1,0 +1,455 @@
+"""Any history of creations, renamings, archivings, deletions, erasures and re-creations by three generations: every step is answered as the
+model says, and whenever they are looked at, and in the end, so is every list of each generation, with totals that fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from flask.testing import FlaskClient
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+from api.three_model import ACTIVE, ARCHIVED, DELETING, Note, Peer, Session, Workspace
+from memservice.app import create_app
+from memservice.pipeline.worker import Worker
+from memservice.runtime import Runtime, open_runtime
+from memservice.settings import load_settings
+
+LATER = st.sampled_from(["v2", "v3"])
+PLACES = st.sampled_from(["acme", "globex", "Acme & Sons"])
+PEERS = st.sampled_from(["ann", "bob", "cat", "dan", "eve"])
+USERS = st.sampled_from(["ann", "bob", "cat", "dan", "Ann B.", ""])
+SESSIONS = st.sampled_from(["talk", "room"])
+PICK = st.integers(0, 1_000)
+MANY = 2
+"""Workspaces at most; and a few more sessions in each: what is read as a whole shall stay short."""
+
+
+class Histories(RuleBasedStateMachine):
+    """All histories of a test share a store, which each leaves empty."""
+
+    runtime: ClassVar[Runtime]
+    client: ClassVar[FlaskClient]
+
+    @initialize(furnished=st.booleans())
+    def open(self, furnished: bool) -> None:
+        self.places: list[Workspace] = []
+        self.gone: list[Workspace] = []
+        self.texts = 0
+        if furnished:
+            self.make_app("acme", gets=False)
+            self.make_user(0, "ann", gets=False)
+            self.make_owned_session(0)
+            self.make_session(0, "room", "v3", ["ann", "bob"])
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "places"):
+                self.look()
+        finally:
+            self.clear()
+
+    def clear(self) -> None:
+        for item in self.client.post("/v3/workspaces/list?size=100").get_json()["items"]:
+            self.client.delete(f"/v2/workspaces/{item['id']}")
+        Worker(self.runtime).run_until_idle()
+
+    # Asking
+
+    def ask(self, method: str, path: str, body: Any = ..., *, status: int) -> Any:
+        options: dict[str, Any] = {} if body is ... else {"json": body}
+        answer = self.client.open(path, method=method, **options)
+        assert answer.status_code == status, f"{method} {path} {body}: {answer.status_code} instead of {status}: {answer.text[:300]}"
+        return answer.get_json() if answer.data else None
+
+    def items(self, path: str, body: Any = ..., query: str = "") -> list[Any]:
+        """All of a list, after looking at its totals."""
+        page = self.ask("POST", f"{path}?size=100{query}", body, status=200)
+        assert (page["total"], page["pages"]) == (len(page["items"]), 1 if page["items"] else 0)
+        return list(page["items"])
+
+    def learn(self, place: Workspace) -> None:
+        """The uids of what the last step made, as the third generation shows them."""
+        shown = {item["id"]: item["uid"] for item in self.items(f"/v3/workspaces/{place.slug}/peers/list")}
+        for peer in place.peers:
+            if not peer.uid and peer.given_slug is not None:
+                peer.uid = shown[peer.given_slug]
+        for peer in place.peers:
+            if not peer.uid:
+                (slug,) = shown.keys() - {other.slug for other in place.peers}
+                peer.uid, peer.given_slug, peer.given_name = shown[slug], slug, slug
+        rooms = {item["id"]: item["uid"] for item in self.items(f"/v3/workspaces/{place.slug}/sessions/list")}
+        for session in place.sessions:
+            if not session.uid:
+                session.uid = rooms[session.slug]
+
+    def place(self, pick: int) -> Workspace:
+        return self.places[pick % len(self.places)]
+
+    def of(self, pick: int, things: list[Any]) -> Any:
+        return things[pick % len(things)]
+
+    def named(self, name: str) -> Workspace | None:
+        return next((place for place in self.places if place.name == name), None)
+
+    def slugged(self, slug: str) -> Workspace | None:
+        return next((place for place in self.places if place.slug == slug), None)
+
+    def has_place(self) -> bool:
+        return bool(self.places)
+
+    def has_user(self) -> bool:
+        return any(place.users for place in self.places)
+
+    def has_session(self) -> bool:
+        return any(place.sessions and place.users for place in self.places)
+
+    def inhabited(self, pick: int) -> tuple[Workspace, Peer]:
+        place = self.of(pick, [place for place in self.places if place.users])
+        return place, self.of(pick // 7, place.users)
+
+    def held(self, pick: int) -> tuple[Workspace, Session, Peer]:
+        """A session, and mostly somebody who may write to it."""
+        place = self.of(pick, [place for place in self.places if place.sessions and place.users])
+        session = self.of(pick // 7, place.sessions)
+        shown = [user for user in place.users if session.is_shown_to(user)]
+        return place, session, self.of(pick // 77, shown if shown and pick % 5 else place.users)
+
+    def at(self, place: Workspace, user: Peer, session: Session | None = None) -> str:
+        path = f"/v1/apps/{place.uid}/users/{user.uid}"
+        return path if session is None else f"{path}/sessions/{session.uid}"
+
+    def text(self) -> str:
+        self.texts += 1
+        return f"line {self.texts}"
+
+    # Workspaces
+
+    @precondition(lambda self: len(self.places) < MANY)
+    @rule(name=PLACES, gets=st.booleans())
+    def make_app(self, name: str, gets: bool) -> None:
+        found = self.named(name)
+        if gets:
+            answer = self.ask("GET", f"/v1/apps/get_or_create/{name}", status=200)
+        else:
+            answer = self.ask("POST", "/v1/apps", {"name": name}, status=409 if found else 200)
+        if found is None:
+            slug = name if "&" not in name and self.slugged(name) is None else None
+            self.places.append(Workspace(answer["id"], slug, name))
+        elif gets:
+            assert answer["id"] == found.uid
+
+    @precondition(lambda self: len(self.places) < MANY)
+    @rule(slug=PLACES.filter(lambda name: "&" not in name), by=LATER)
+    def make_workspace(self, slug: str, by: str) -> None:
+        found = self.slugged(slug)
+        self.ask("POST", f"/{by}/workspaces", {"id": slug}, status=201 if found is None and by == "v3" else 200)
+        uid = self.ask("POST", "/v3/workspaces", {"id": slug}, status=200)["uid"]
+        if found is None:
+            self.places.append(Workspace(uid, slug, slug if self.named(slug) is None else None))
+        else:
+            assert uid == found.uid
+
+    @precondition(has_place)
+    @rule(pick=PICK, name=PLACES)
+    def rename_app(self, pick: int, name: str) -> None:
+        place = self.place(pick)
+        other = self.named(name)
+        self.ask("PUT", f"/v1/apps/{place.uid}", {"name": name}, status=200 if other in (None, place) else 409)
+        if other is None:
+            place.given_name = name
+
+    @precondition(lambda self: any(len(place.sessions) > MANY for place in self.places))
+    @rule(pick=PICK, by=LATER)
+    def delete_workspace(self, pick: int, by: str) -> None:
+        place = self.place(pick)
+        busy = any(session.state == ACTIVE for session in place.sessions)
+        if by == "v3" and busy:
+            self.ask("DELETE", f"/v3/workspaces/{place.slug}", status=409)
+            return
+        self.ask("DELETE", f"/{by}/workspaces/{place.slug}", status=202 if by == "v3" else 200)
+        self.places.remove(place)
+        self.gone.append(place)
+
+    # Peers
+
+    @precondition(has_place)
+    @rule(pick=PICK, name=USERS.filter(bool), gets=st.booleans())
+    def make_user(self, pick: int, name: str, gets: bool) -> None:
+        place = self.place(pick)
+        users, found = f"/v1/apps/{place.uid}/users", place.by_name(name)
+        if gets:
+            answer = self.ask("GET", f"{users}/get_or_create/{name}", status=200)
+        else:
+            answer = self.ask("POST", users, {"name": name}, status=409 if found else 200)
+        if found is None:
+            place.add_user(name).uid = answer["id"]
+        elif gets:
+            assert answer["id"] == found.uid
+
+    @precondition(has_place)
+    @rule(pick=PICK, slug=PEERS, by=LATER)
+    def make_peer(self, pick: int, slug: str, by: str) -> None:
+        place = self.place(pick)
+        created = place.by_slug(slug) is None
+        self.ask("POST", f"/{by}/workspaces/{place.slug}/peers", {"id": slug}, status=201 if created and by == "v3" else 200)
+        place.ensure([slug])
+        self.learn(place)
+
+    @precondition(has_user)
+    @rule(pick=PICK, name=USERS)
+    def rename_user(self, pick: int, name: str) -> None:
+        place, user = self.inhabited(pick)
+        other = place.by_name(name)
+        self.ask("PUT", self.at(place, user), {"name": name}, status=200 if other in (None, user) else 409)
+        if other is None:
+            user.given_name = name
+
+    # Sessions
+
+    @precondition(has_user)
+    @rule(pick=PICK)
+    def make_owned_session(self, pick: int) -> None:
+        place, user = self.inhabited(pick)
+        answer = self.ask("POST", f"{self.at(place, user)}/sessions", {}, status=200)
+        session = Session(user, uid=answer["id"])
+        session.join([user, place.the_assistant()])
+        place.sessions.append(session)
+        self.learn(place)
+
+    @precondition(has_place)
+    @rule(pick=PICK, slug=SESSIONS, by=LATER, members=st.lists(PEERS, max_size=2))
+    def make_session(self, pick: int, slug: str, by: str, members: list[str]) -> None:
+        place = self.place(pick)
+        found = place.session(slug)
+        status = 404 if found is not None and found.state != ACTIVE else 201 if found is None and by == "v3" else 200
+        wanted = {"id": slug, "peers": {name: {} for name in members}}
+        self.ask("POST", f"/{by}/workspaces/{place.slug}/sessions", wanted, status=status)
+        if status != 404:
+            self._joined(place, slug, members)
+
+    def _joined(self, place: Workspace, slug: str, members: list[str]) -> Session:
+        peers = place.ensure(members)
+        session = place.session(slug)
+        if session is None:
+            session = Session(None, slug)
+            place.sessions.append(session)
+        session.join(peers)
+        self.learn(place)
+        return session
+
+    @precondition(has_session)
+    @rule(pick=PICK, names=st.lists(PEERS, min_size=1, max_size=2, unique=True), by=LATER, how=st.sampled_from(["POST", "PUT"]))
+    def add_or_set_members(self, pick: int, names: list[str], by: str, how: str) -> None:
+        place, session, _ = self.held(pick)
+        path = f"/{by}/workspaces/{place.slug}/sessions/{session.slug}/peers"
+        self.ask(how, path, {name: {} for name in names}, status=200 if session.state == ACTIVE else 404)
+        if session.state == ACTIVE:
+            session.leave(list(session.members) if how == "PUT" else [])
+            session.join(place.ensure(names))
+            self.learn(place)
+
+    @precondition(has_session)
+    @rule(pick=PICK, also=PEERS, by=LATER)
+    def remove_members(self, pick: int, also: str, by: str) -> None:
+        place, session, user = self.held(pick)
+        path = f"/{by}/workspaces/{place.slug}/sessions/{session.slug}/peers"
+        self.ask("DELETE", path, [user.slug, also], status=200 if session.state == ACTIVE else 404)
+        if session.state == ACTIVE:
+            session.leave([peer for slug in (user.slug, also) if (peer := place.by_slug(slug)) is not None])
+
+    @precondition(has_session)
+    @rule(pick=PICK)
+    def archive(self, pick: int) -> None:
+        place, session, user = self.held(pick)
+        allowed = session.is_shown_to(user) and session.state != DELETING
+        self.ask("DELETE", self.at(place, user, session), status=200 if allowed else 404)
+        if allowed:
+            session.state = ARCHIVED
+
+    @precondition(has_session)
+    @rule(pick=PICK, by=LATER)
+    def delete_session(self, pick: int, by: str) -> None:
+        place, session, _ = self.held(pick)
+        active = session.state == ACTIVE
+        self.ask("DELETE", f"/{by}/workspaces/{place.slug}/sessions/{session.slug}", status=202 if active else 404)
+        if active:
+            session.state = DELETING
+
+    @precondition(has_session)
+    @rule(pick=PICK, upto=st.none() | PICK, deep=st.booleans(), by=st.sampled_from(["v1", "v2", "v3"]))
+    def clone(self, pick: int, upto: int | None, deep: bool, by: str) -> None:
+        place, session, user = self.held(pick)
+        if len(place.sessions) >= 4 * MANY:
+            return
+        until = upto % len(session.said) if upto is not None and session.said else None
+        query = f"?deep_copy={str(deep).lower()}"
+        if until is not None:
+            query += f"&message_id={self.message_ids(place, session)[until]}"
+        if by == "v1":
+            allowed = session.is_shown_to(user) and session.state != DELETING
+            answer = self.ask("GET", f"{self.at(place, user, session)}/clone{query}", status=200 if allowed else 404)
+        else:
+            allowed, method = session.state == ACTIVE, "GET" if by == "v2" else "POST"
+            path = f"/{by}/workspaces/{place.slug}/sessions/{session.slug}/clone{query}"
+            answer = self.ask(method, path, status=404 if not allowed else 201 if by == "v3" else 200)
+        if allowed:
+            place.clone(session, until, deep and by == "v1").uid = answer["id"]
+
+    def message_ids(self, place: Workspace, session: Session) -> list[str]:
+        if session.state == ACTIVE:
+            path = f"/v3/workspaces/{place.slug}/sessions/{session.slug}/messages/list"
+        else:
+            viewers = [user for user in place.users if session.is_shown_to(user)]
+            if not viewers:
+                return ["unknown"] * len(session.said)
+            path = f"{self.at(place, viewers[0], session)}/messages/list"
+        return [item["id"] for item in self.items(path)]
+
+    # What is said
+
+    @precondition(has_session)
+    @rule(pick=PICK, by=st.lists(st.booleans(), min_size=1, max_size=2))
+    def say_as_user(self, pick: int, by: list[bool]) -> None:
+        place, session, user = self.held(pick)
+        said = [(self.text(), is_user) for is_user in by]
+        allowed = session.is_shown_to(user) and session.state != DELETING
+        body = {"messages": [{"content": content, "is_user": is_user} for content, is_user in said]}
+        self.ask("POST", f"{self.at(place, user, session)}/messages/batch", body, status=200 if allowed else 404)
+        if allowed:
+            authors = [user if is_user else place.the_assistant() for is_user in by]
+            session.said += zip((content for content, _ in said), authors, strict=True)
+            session.join(authors)
+            self.learn(place)
+
+    @precondition(has_place)
+    @rule(pick=PICK, slug=SESSIONS, author=PEERS, by=LATER)
+    def say_as_peer(self, pick: int, slug: str, author: str, by: str) -> None:
+        place = self.place(pick)
+        known = place.session(slug)
+        if known is None and len(place.sessions) >= 4 * MANY:
+            return
+        text = self.text()
+        allowed = known is None or known.state == ACTIVE
+        body = {"messages": [{"peer_id": author, "content": text}]}
+        path = f"/{by}/workspaces/{place.slug}/sessions/{slug}/messages"
+        self.ask("POST", path, body, status=404 if not allowed else 201 if by == "v3" else 200)
+        if allowed:
+            (peer,) = place.ensure([author])
+            self._joined(place, slug, [author]).said.append((text, peer))
+
+    @precondition(has_session)
+    @rule(pick=PICK)
+    def note(self, pick: int) -> None:
+        place, session, user = self.held(pick)
+        allowed = session.is_shown_to(user) and session.state != DELETING
+        wanted = {"label": self.text(), "content": "", "session_id": session.uid}
+        self.ask("POST", f"{self.at(place, user)}/metamessages", wanted, status=200 if allowed else 404)
+        if allowed:
+            place.notes.append(Note(user, session, wanted["label"]))
+
+    @rule()
+    def work(self) -> None:
+        Worker(self.runtime).run_until_idle()
+        for place in self.places:
+            place.erase()
+
+    # What is seen
+
+    @rule()
+    def look(self) -> None:
+        self.see_workspaces()
+        for place in self.places:
+            self.see_peers(place)
+            self.see_sessions(place)
+            for session in place.sessions:
+                self.see_messages(place, session)
+                self.see_members(place, session)
+
+    def see_workspaces(self) -> None:
+        apps = [(item["id"], item["name"]) for item in self.items("/v1/apps/list")]
+        assert apps == [(place.uid, place.name) for place in self.places]
+        for by in ("v2", "v3"):
+            assert [item["id"] for item in self.items(f"/{by}/workspaces/list")] == [place.slug for place in self.places]
+        for place in self.gone:
+            self.ask("GET", f"/v1/apps?app_id={place.uid}", status=404)
+            assert self.items(f"/v1/apps/{place.uid}/users/list") == []
+
+    def see_peers(self, place: Workspace) -> None:
+        users = [(item["id"], item["name"]) for item in self.items(f"/v1/apps/{place.uid}/users/list")]
+        assert users == [(user.uid, user.name) for user in place.users]
+        for by in ("v2", "v3"):
+            assert [item["id"] for item in self.items(f"/{by}/workspaces/{place.slug}/peers/list")] == [peer.slug for peer in place.peers]
+
+    def see_sessions(self, place: Workspace) -> None:
+        active = [session.slug for session in place.sessions if session.state == ACTIVE]
+        for by in ("v2", "v3"):
+            at = f"/{by}/workspaces/{place.slug}"
+            assert [item["id"] for item in self.items(f"{at}/sessions/list")] == active
+            for peer in place.peers:
+                joined = [session.slug for session in place.sessions if session.state != ARCHIVED and peer in session.members]
+                assert [item["id"] for item in self.items(f"{at}/peers/{peer.slug}/sessions")] == joined
+        for user in place.users:
+            shown = [(session.uid, session.state == ACTIVE) for session in place.sessions if session.is_shown_to(user)]
+            path = f"{self.at(place, user)}/sessions"
+            listed = self.items(f"{path}/list")
+            assert [(item["id"], item["is_active"]) for item in listed] == shown
+            assert {item["user_id"] for item in listed} <= {user.uid}
+            only = [item["id"] for item in self.items(f"{path}/list", {"is_active": True})]
+            assert only == [uid for uid, is_active in shown if is_active]
+            labels = [item["label"] for item in self.items(f"{self.at(place, user)}/metamessages/list")]
+            assert labels == [note.label for note in place.notes if note.owner is user]
+
+    def see_messages(self, place: Workspace, session: Session) -> None:
+        for user in place.users:
+            self.ask("GET", f"{self.at(place, user)}/sessions?session_id={session.uid}", status=200 if session.is_shown_to(user) else 404)
+            seen = [(item["content"], item["is_user"]) for item in self.items(f"{self.at(place, user, session)}/messages/list")]
+            mine = [(content, author is user) for content, author in session.said]
+            assert seen == (mine if session.is_shown_to(user) else [])
+        for by in ("v2", "v3"):
+            path = f"/{by}/workspaces/{place.slug}/sessions/{session.slug}/messages/list"
+            told = [(item["content"], item["peer_id"]) for item in self.items(path)]
+            said = [(content, author.slug) for content, author in session.said]
+            assert told == ([] if session.state == ARCHIVED else said)
+
+    def see_members(self, place: Workspace, session: Session) -> None:
+        present = {peer.slug for peer, inside in session.members.items() if inside}
+        for by in ("v2", "v3"):
+            page = self.ask("GET", f"/{by}/workspaces/{place.slug}/sessions/{session.slug}/peers?size=100", status=200)
+            assert page["total"] == len(page["items"])
+            assert {item["id"] for item in page["items"]} == (set() if session.state == ARCHIVED else present)
+
+
+def run(uri: str, examples: int, steps: int) -> None:
+    overrides = {"DB_CONNECTION_URI": uri, "DERIVER_ENABLED": "false", "SUMMARY_ENABLED": "false"}
+    opened = open_runtime(load_settings(environ={}, overrides=overrides))
+    opened.storage.migrate()
+
+    class OnStore(Histories):
+        runtime = opened
+        client = create_app(runtime=opened).test_client()
+
+    bounds = settings(max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck))
+    try:
+        run_state_machine_as_test(OnStore, settings=bounds)
+    finally:
+        opened.close()
+
+
+@pytest.mark.timeout(300)
+def test_any_history_is_seen_alike() -> None:
+    run("memory://", 25, 40)
+
+
+@pytest.mark.timeout(300)
+def test_any_history_in_a_file(tmp_path: Path) -> None:
+    run(f"sqlite:///{tmp_path}/m.db", 4, 25)
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(3600)
+def test_many_long_histories() -> None:
+    run("memory://", 400, 60)

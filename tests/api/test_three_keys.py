@@ -1,0 +1,161 @@
+"""Keys of each generation on each generation: whoever mints one, and whatever it names things by, it opens the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from api.auth_world import Keyed
+
+GENERATIONS = ("v1", "v2", "v3")
+OPEN, SHUT = 200, 401
+LATER = {"v2": "/v2/workspaces/acme", "v3": "/v3/workspaces/acme"}
+
+
+@dataclass
+class World:
+    """Workspace acme with alice, who owns a session and is in the session room with bob; bob owns a session of his own."""
+
+    keyed: Keyed
+    uids: dict[str, str]
+
+    def mint(self, by: str, of: str) -> str:
+        """A key of generation `by`: of the workspace, of alice, of her own session or of the shared one."""
+        uids = self.uids
+        named = {
+            "workspace": (f"app_id={uids['acme']}", "workspace_id=acme"),
+            "alice": (f"app_id={uids['acme']}&user_id={uids['alice']}", "workspace_id=acme&peer_id=alice"),
+            "owned": (f"session_id={uids['owned']}", f"workspace_id=acme&session_id={uids['owned']}"),
+            "room": (f"session_id={uids['room']}", "workspace_id=acme&session_id=room"),
+        }[of]
+        query = named[0] if by == "v1" else named[1]
+        return str(self.keyed.do("POST", f"/{by}/keys?{query}")["key"])
+
+    def status(self, token: str, generation: str, what: str) -> int:
+        """Of a request that only reads."""
+        method, path = self._first()[what] if generation == "v1" else self._later(generation)[what]
+        options: dict[str, Any] = {} if method == "GET" else {"json": {}}
+        return self.keyed.call(method, path, token, **options).status_code
+
+    def _first(self) -> dict[str, tuple[str, str]]:
+        app = f"/v1/apps/{self.uids['acme']}"
+        alice, bob = (f"{app}/users/{self.uids[name]}" for name in ("alice", "bob"))
+        return {
+            "the workspace": ("POST", f"{app}/users/list"),
+            "another workspace": ("POST", f"/v1/apps/{self.uids['other']}/users/list"),
+            "every workspace": ("POST", "/v1/apps/list"),
+            "alice": ("POST", f"{alice}/sessions/list"),
+            "bob": ("POST", f"{bob}/sessions/list"),
+            "her session": ("POST", f"{alice}/sessions/{self.uids['owned']}/messages/list"),
+            "the shared session": ("POST", f"{alice}/sessions/{self.uids['room']}/messages/list"),
+            "his session": ("POST", f"{bob}/sessions/{self.uids['his']}/messages/list"),
+        }
+
+    def _later(self, generation: str) -> dict[str, tuple[str, str]]:
+        at = LATER[generation]
+        return {
+            "the workspace": ("POST", f"{at}/peers/list"),
+            "another workspace": ("POST", f"/{generation}/workspaces/other/peers/list"),
+            "every workspace": ("POST", f"/{generation}/workspaces/list"),
+            "alice": ("POST", f"{at}/peers/alice/sessions"),
+            "bob": ("POST", f"{at}/peers/bob/sessions"),
+            "her session": ("POST", f"{at}/sessions/{self.uids['owned']}/messages/list"),
+            "the shared session": ("POST", f"{at}/sessions/room/messages/list"),
+            "his session": ("POST", f"{at}/sessions/{self.uids['his']}/messages/list"),
+        }
+
+
+EVERYTHING = (
+    "the workspace",
+    "another workspace",
+    "every workspace",
+    "alice",
+    "bob",
+    "her session",
+    "the shared session",
+    "his session",
+)
+OPENS = {
+    "workspace": {"the workspace", "alice", "bob", "her session", "the shared session", "his session"},
+    "alice": {"alice", "her session", "the shared session"},
+    "owned": {"her session"},
+    "room": {"the shared session"},
+}
+"""What a key opens, by what it is for."""
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    uri = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path_factory.mktemp('keys')}/m.db"
+    keyed = Keyed.open(uri)
+    uids = {name: keyed.do("POST", "/v3/workspaces", {"id": name})["uid"] for name in ("acme", "other")}
+    for name in ("alice", "bob"):
+        uids[name] = keyed.do("POST", f"{LATER['v3']}/peers", {"id": name})["uid"]
+    uids["room"] = keyed.do("POST", f"{LATER['v3']}/sessions", {"id": "room", "peers": {"alice": {}, "bob": {}}})["uid"]
+    for session, owner in (("owned", "alice"), ("his", "bob")):
+        uids[session] = keyed.do("POST", f"/v1/apps/{uids['acme']}/users/{uids[owner]}/sessions", {})["id"]
+    yield World(keyed, uids)
+    keyed.close()
+
+
+@pytest.mark.parametrize("of", OPENS)
+@pytest.mark.parametrize("by", GENERATIONS)
+def test_a_key_opens_the_same_everywhere(world: World, by: str, of: str) -> None:
+    token = world.mint(by, of)
+    for generation in GENERATIONS:
+        found = {what: world.status(token, generation, what) for what in EVERYTHING}
+        assert found == {what: OPEN if what in OPENS[of] else SHUT for what in EVERYTHING}, generation
+
+
+@pytest.mark.parametrize("by", GENERATIONS)
+def test_a_key_outlives_the_names(world: World, by: str) -> None:
+    token = world.mint(by, "alice")
+    at = f"/v1/apps/{world.uids['acme']}"
+    world.keyed.do("PUT", f"{at}/users/{world.uids['alice']}", {"name": "Alice Cooper"})
+    world.keyed.do("PUT", at, {"name": "Acme & Sons"})
+    assert [world.status(token, generation, "alice") for generation in GENERATIONS] == [OPEN] * 3
+    assert [world.status(token, generation, "bob") for generation in GENERATIONS] == [SHUT] * 3
+
+
+@pytest.mark.parametrize("by", GENERATIONS)
+def test_a_key_opens_an_archived_session_where_there_is_one(world: World, by: str) -> None:
+    token, said = world.mint(by, "owned"), {"content": "still here", "is_user": True}
+    path = f"/v1/apps/{world.uids['acme']}/users/{world.uids['alice']}/sessions/{world.uids['owned']}"
+    assert world.keyed.call("DELETE", path, token).status_code == 200
+    assert world.keyed.call("POST", f"{path}/messages", token, json=said).status_code == 200
+    for root in LATER.values():
+        listed = world.keyed.call("POST", f"{root}/sessions/{world.uids['owned']}/messages/list", token, json={})
+        assert (listed.status_code, listed.get_json()["total"]) == (200, 0)
+        assert world.keyed.call("DELETE", f"{root}/sessions/{world.uids['owned']}", token).status_code == 404
+
+
+@pytest.mark.parametrize("by", GENERATIONS)
+def test_a_member_reads_and_one_that_left_does_not(world: World, by: str) -> None:
+    token = world.mint(by, "alice")
+    assert [world.status(token, generation, "the shared session") for generation in GENERATIONS] == [OPEN] * 3
+    world.keyed.do("DELETE", f"{LATER['v2']}/sessions/room/peers", ["alice"])
+    assert [world.status(token, generation, "the shared session") for generation in ("v2", "v3")] == [SHUT] * 2
+    at = f"/v1/apps/{world.uids['acme']}/users/{world.uids['alice']}/sessions"
+    assert world.keyed.call("GET", f"{at}?session_id={world.uids['room']}", token).status_code == 404
+    assert world.keyed.call("POST", f"{at}/{world.uids['room']}/messages/list", token, json={}).get_json()["total"] == 0
+
+
+@pytest.mark.parametrize("by", GENERATIONS)
+def test_a_revoked_key_is_revoked_everywhere(world: World, by: str) -> None:
+    token = world.mint(by, "workspace")
+    (key,) = world.keyed.do("GET", "/v3/keys")["items"]
+    world.keyed.do("DELETE", f"/v3/keys/{key['id']}")
+    assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [SHUT] * 3
+
+
+@pytest.mark.parametrize("by", GENERATIONS)
+def test_a_key_of_a_deleted_workspace_does_not_open_its_successor(world: World, by: str) -> None:
+    """But one that names the workspace by its id does: an id is all that it says."""
+    token = world.mint(by, "workspace")
+    world.keyed.do("DELETE", LATER["v2"])
+    world.uids["acme"] = world.keyed.do("POST", "/v1/apps", {"name": "acme"})["id"]
+    by_name = by != "v1"
+    assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [OPEN if by_name else SHUT] * 3

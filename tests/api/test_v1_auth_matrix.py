@@ -1,0 +1,333 @@
+"""Every route of the first generation with every kind of key, of either family. What is expected is written out here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import jwt
+import pytest
+from werkzeug.test import TestResponse
+
+from api.auth_world import Keyed, Places, populate, signed
+from api.test_auth_matrix import ANYBODY, EVERYWHERE, HEADERS, _contents
+from memservice.app import create_app
+from memservice.settings import load_settings
+
+KEYS: dict[str, dict[str, Any]] = {
+    "admin": {"ad": True},
+    "app": {"ap": "{acme}"},
+    "workspace": {"w": "acme"},
+    "other app": {"ap": "{other}"},
+    "user": {"us": "{alice}"},
+    "user, other app": {"ap": "{other}", "us": "{alice}"},
+    "peer": {"w": "acme", "p": "alice"},
+    "other user": {"us": "{bob}"},
+    "peer elsewhere": {"w": "other", "p": "alice"},
+    "session": {"se": "{session}"},
+    "session, its user": {"ap": "{acme}", "us": "{alice}", "se": "{session}"},
+    "session of v3": {"w": "acme", "s": "{session}"},
+    "other session": {"se": "{room}"},
+    "collection": {"co": "{collection}"},
+    "collection, its user": {"ap": "{acme}", "us": "{alice}", "co": "{collection}"},
+    "other collection": {"co": "{others}"},
+    "unknown app": {"ap": "nothing"},
+    "unknown user": {"us": "nobody"},
+    "unknown session": {"se": "nothing"},
+    "unknown collection": {"co": "nothing"},
+    "slugs as uids": {"ap": "acme"},
+    "uids as slugs": {"w": "{acme}"},
+}
+"""Keys that are valid as such, by what they are to app acme, user alice, her session and her collection. The narrowest name counts."""
+
+A = {"admin"}
+APP = A | {"app", "workspace"}
+USER = APP | {"user", "user, other app", "peer"}
+SESSION = USER | {"session", "session, its user", "session of v3"}
+COLLECTION = USER | {"collection", "collection, its user"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A route, a request to it that an admin may make, and with which other keys it may be made."""
+
+    path: str
+    allowed: set[str]
+    body: Any = None
+    query: str = ""
+
+
+_APP, _USER = "/v1/apps/{acme}", "/v1/apps/{acme}/users/{alice}"
+_S, _C = f"{_USER}/sessions/{{session}}", f"{_USER}/collections/{{collection}}"
+NAMED, METADATA = {"name": "something new"}, {"metadata": {"changed": True}}
+MESSAGE, NOTE = {"content": "hello", "is_user": True}, {"label": "x", "content": ""}
+
+TABLE = {
+    "GET /openapi.json": Row("/v1/openapi.json", ANYBODY | set(KEYS)),
+    "POST /keys": Row("/v1/keys", A, query="app_id=x"),
+    "POST /apps": Row("/v1/apps", A, NAMED),
+    "POST /apps/list": Row("/v1/apps/list", A),
+    "GET /apps/name/<name>": Row("/v1/apps/name/acme", A),
+    "GET /apps/get_or_create/<name>": Row("/v1/apps/get_or_create/acme", A),
+    "GET /apps": Row("/v1/apps", APP, query="app_id={acme}"),
+    "PUT APP": Row(_APP, APP, METADATA),
+    "POST APP/users": Row(f"{_APP}/users", APP, NAMED),
+    "POST APP/users/list": Row(f"{_APP}/users/list", APP),
+    "GET APP/users/name/<name>": Row(f"{_APP}/users/name/alice", APP),
+    "GET APP/users/get_or_create/<name>": Row(f"{_APP}/users/get_or_create/alice", APP),
+    "GET APP/users": Row(f"{_APP}/users", USER, query="user_id={alice}"),
+    "PUT USER": Row(_USER, USER, METADATA),
+    "POST USER/sessions": Row(f"{_USER}/sessions", USER, {}),
+    "POST USER/sessions/list": Row(f"{_USER}/sessions/list", USER),
+    "GET USER/sessions": Row(f"{_USER}/sessions", SESSION, query="session_id={session}"),
+    "PUT SESSION": Row(_S, SESSION, METADATA),
+    "DELETE SESSION": Row(_S, SESSION),
+    "POST SESSION/chat": Row(f"{_S}/chat", SESSION, {"queries": "Where do I live?"}),
+    "GET SESSION/clone": Row(f"{_S}/clone", SESSION),
+    "POST SESSION/messages": Row(f"{_S}/messages", SESSION, MESSAGE),
+    "POST SESSION/messages/batch": Row(f"{_S}/messages/batch", SESSION, {"messages": [MESSAGE]}),
+    "POST SESSION/messages/list": Row(f"{_S}/messages/list", SESSION),
+    "GET SESSION/messages/<message_id>": Row(f"{_S}/messages/{{message}}", SESSION),
+    "PUT SESSION/messages/<message_id>": Row(f"{_S}/messages/{{message}}", SESSION, METADATA),
+    "POST USER/metamessages": Row(f"{_USER}/metamessages", USER, NOTE),
+    "POST USER/metamessages/list": Row(f"{_USER}/metamessages/list", USER),
+    "GET USER/metamessages/<metamessage_id>": Row(f"{_USER}/metamessages/{{note}}", USER),
+    "PUT USER/metamessages/<metamessage_id>": Row(f"{_USER}/metamessages/{{note}}", USER, METADATA),
+    "POST USER/collections": Row(f"{_USER}/collections", USER, NAMED),
+    "POST USER/collections/list": Row(f"{_USER}/collections/list", USER),
+    "GET USER/collections/name/<name>": Row(f"{_USER}/collections/name/shelf", USER),
+    "GET USER/collections": Row(f"{_USER}/collections", COLLECTION, query="collection_id={collection}"),
+    "PUT COLLECTION": Row(_C, COLLECTION, METADATA),
+    "DELETE COLLECTION": Row(_C, COLLECTION),
+    "POST COLLECTION/documents": Row(f"{_C}/documents", COLLECTION, {"content": "x"}),
+    "POST COLLECTION/documents/list": Row(f"{_C}/documents/list", COLLECTION),
+    "POST COLLECTION/documents/query": Row(f"{_C}/documents/query", COLLECTION, {"query": "x"}),
+    "GET COLLECTION/documents/<document_id>": Row(f"{_C}/documents/{{document}}", COLLECTION),
+    "PUT COLLECTION/documents/<document_id>": Row(f"{_C}/documents/{{document}}", COLLECTION, METADATA),
+    "DELETE COLLECTION/documents/<document_id>": Row(f"{_C}/documents/{{document}}", COLLECTION),
+}
+"""Method and rule, with APP, USER, SESSION and COLLECTION for their paths."""
+
+SHORT = {
+    "/v1/apps/<app_id>/users/<user_id>/sessions/<session_id>": "SESSION",
+    "/v1/apps/<app_id>/users/<user_id>/collections/<collection_id>": "COLLECTION",
+    "/v1/apps/<app_id>/users/<user_id>": "USER",
+    "/v1/apps/<app_id>": "APP",
+    "/v1": "",
+}
+
+
+@cache
+def served() -> frozenset[str]:
+    found = set()
+    for rule in create_app(load_settings(environ={})).url_map.iter_rules():
+        if rule.rule.startswith("/v1/") and not rule.rule.startswith("/v1/workspaces"):
+            short = next(name + rule.rule[len(prefix) :] for prefix, name in SHORT.items() if rule.rule.startswith(prefix))
+            found |= {f"{method} {short}" for method in (rule.methods or set()) - {"HEAD"}}
+    return frozenset(found)
+
+
+def test_the_table_has_every_route() -> None:
+    assert served() == TABLE.keys()
+
+
+@dataclass
+class World:
+    keyed: Keyed
+    places: Places
+    names: dict[str, str]
+
+    def filled(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return re.sub(r"\{(\w+)\}", lambda found: self.names[found[1]], value)
+        return value
+
+    def ask(self, name: str, token: str | None) -> TestResponse:
+        row = TABLE[name]
+        options = {} if row.body is None else {"json": row.body}
+        return self.keyed.call(name.split(" ")[0], self.filled(row.path), token, query_string=self.filled(row.query), **options)
+
+    def key(self, name: str) -> str:
+        return signed({"t": "", **{claim: self.filled(value) for claim, value in KEYS[name].items()}})
+
+
+def opened() -> World:
+    keyed = Keyed.open()
+    places = populate(keyed)
+    apps = {item["name"]: item["id"] for item in keyed.do("POST", "/v1/apps/list")["items"]}
+    users = {item["name"]: item["id"] for item in keyed.do("POST", f"/v1/apps/{apps['acme']}/users/list")["items"]}
+    user = f"/v1/apps/{apps['acme']}/users/{users['alice']}"
+    session = keyed.do("POST", f"{user}/sessions", {})["id"]
+    collection = keyed.do("POST", f"{user}/collections", {"name": "shelf"})["id"]
+    names = {
+        **apps,
+        **users,
+        "session": session,
+        "room": keyed.do("POST", "/v3/workspaces/acme/sessions", {"id": "room"})["uid"],
+        "collection": collection,
+        "others": keyed.do("POST", f"/v1/apps/{apps['acme']}/users/{users['bob']}/collections", {"name": "shelf"})["id"],
+        "message": keyed.do("POST", f"{user}/sessions/{session}/messages", MESSAGE)["id"],
+        "note": keyed.do("POST", f"{user}/metamessages", NOTE)["id"],
+        "document": keyed.do("POST", f"{user}/collections/{collection}/documents", {"content": "x"})["id"],
+    }
+    return World(keyed, places, names)
+
+
+@pytest.fixture(scope="module")
+def unchanged() -> Iterator[World]:
+    """A world in which nobody who is refused may change a thing."""
+    world = opened()
+    before = _contents(world.keyed)
+    yield world
+    assert _contents(world.keyed) == before
+    world.keyed.close()
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = opened()
+    yield world
+    world.keyed.close()
+
+
+@pytest.mark.parametrize("name", [name for name in TABLE if "openapi" not in name])
+def test_who_is_let_in(world: World, name: str) -> None:
+    for key in KEYS:
+        if key not in TABLE[name].allowed:
+            continue
+        if name.startswith("DELETE"):
+            world = opened()  # a key of what is no longer there opens nothing
+        answer = world.ask(name, world.key(key))
+        # What a key before it deleted, renamed or created, is no matter of permission.
+        assert answer.status_code in ((200, 404, 409) if key != "admin" else (200,)), f"{key}: {answer.status_code} {answer.text[:200]}"
+
+
+REFUSED = [(name, key) for name, row in TABLE.items() for key in KEYS if key not in row.allowed]
+
+
+@pytest.mark.parametrize(("name", "key"), REFUSED)
+def test_who_is_not(unchanged: World, name: str, key: str) -> None:
+    answer = unchanged.ask(name, unchanged.key(key))
+    assert answer.status_code == 401, f"{answer.status_code} {answer.text[:200]}"
+    assert isinstance(answer.get_json()["detail"], str)
+
+
+@pytest.mark.parametrize("name", [name for name in TABLE if "openapi" not in name])
+def test_what_opens_nothing(unchanged: World, name: str) -> None:
+    row = TABLE[name]
+    fills = {"admin": unchanged.keyed.admin, "revoked": unchanged.places.revoked, "revoked_foreign": unchanged.places.revoked_foreign}
+    for what in EVERYWHERE:
+        header = HEADERS[what]
+        headers = {} if header is None else {"Authorization": header.format(**fills)}
+        answer = unchanged.keyed.client.open(
+            unchanged.filled(row.path),
+            method=name.split(" ")[0],
+            query_string=unchanged.filled(row.query),
+            data=b"{",  # who may not come in is told so before the body is read
+            content_type="application/json",
+            headers=headers,
+        )
+        assert answer.status_code == 401, what
+
+
+LOOK_UPS: dict[str, dict[str, str | None]] = {
+    "/v1/apps": {"app": "acme", "workspace": "acme", "other app": "other"},
+    f"{_APP}/users": {"user": "alice", "user, other app": "alice", "peer": "alice", "other user": "bob"},
+    f"{_USER}/sessions": {"session": "session", "session, its user": "session", "session of v3": "session", "other session": "room"},
+    f"{_USER}/collections": {"collection": "collection", "collection, its user": "collection", "other collection": None},
+}
+"""What each look-up without an id finds by which key; None: what is not there."""
+
+
+@pytest.mark.parametrize("path", LOOK_UPS)
+def test_a_key_says_what_is_looked_up(unchanged: World, path: str) -> None:
+    for key in KEYS:
+        answer = unchanged.keyed.call("GET", unchanged.filled(path), unchanged.key(key))
+        if key not in LOOK_UPS[path]:
+            assert answer.status_code == 401, key
+            continue
+        wanted = LOOK_UPS[path][key]
+        assert answer.status_code == (404 if wanted is None else 200), key
+        assert wanted is None or answer.get_json()["id"] == unchanged.names[wanted], key
+
+
+def test_a_key_of_a_collection_opens_nothing_elsewhere(unchanged: World) -> None:
+    for key in ("collection", "collection, its user"):
+        token = unchanged.key(key)
+        for path in ("/v3/workspaces/acme/peers/list", "/v3/workspaces/acme/conclusions/list", "/v3/workspaces"):
+            assert unchanged.keyed.call("POST", path, token, json={"id": "acme"}).status_code == 401
+        assert unchanged.keyed.call("GET", "/v3/workspaces/acme/peers/alice/card", token).status_code == 401
+
+
+# Keys that are made here
+
+
+def made(world: World, **query: str) -> str:
+    answer = world.keyed.call(
+        "POST", "/v1/keys", world.keyed.admin, query_string={name: world.filled(value) for name, value in query.items()}
+    )
+    assert answer.status_code == 200, answer.text
+    assert list(answer.get_json()) == ["key"]
+    token: str = answer.get_json()["key"]
+    return token
+
+
+@pytest.mark.parametrize(
+    ("named", "opens"),
+    [
+        ({"app_id": "{acme}"}, APP),
+        ({"user_id": "{alice}"}, USER),
+        ({"app_id": "{acme}", "user_id": "{alice}", "session_id": "{session}"}, SESSION),
+        ({"collection_id": "{collection}"}, COLLECTION),
+    ],
+)
+def test_a_key_that_is_made_opens_its_own_subtree(world: World, named: dict[str, str], opens: set[str]) -> None:
+    token = made(world, **named)
+    narrow = next(key for key in ("collection", "session", "user", "app") if key in opens)
+    for name, row in TABLE.items():
+        if "openapi" in name or name.startswith(("DELETE", "PUT", "POST APP/users", "POST USER/collections")):
+            continue
+        expected = world.ask(name, world.key(narrow)).status_code
+        assert (expected == 401) == (narrow not in row.allowed), name
+        assert world.ask(name, token).status_code == expected, name
+
+
+def test_a_key_that_ends(world: World) -> None:
+    token = made(world, user_id="{alice}", expires_at="2999-01-01T00:00:00Z")
+    claims = jwt.decode(token, options={"verify_signature": False})
+    assert claims["exp"] == 32472144000
+    assert claims["us"] == world.names["alice"]
+    assert world.ask("PUT USER", token).status_code == 200
+    past = world.keyed.call("POST", "/v1/keys", world.keyed.admin, query_string={"user_id": "x", "expires_at": "2020-01-01"})
+    assert past.status_code == 422
+
+
+def test_a_key_for_nothing(world: World) -> None:
+    answer = world.keyed.call("POST", "/v1/keys", world.keyed.admin)
+    assert answer.status_code == 422
+    (problem,) = answer.get_json()["detail"]
+    assert problem["msg"] == "At least one of app_id, user_id, session_id, or collection_id must be provided"
+
+
+def test_a_key_is_listed_and_revoked_as_any_other(world: World) -> None:
+    token = made(world, user_id="{alice}")
+    key = world.keyed.do("GET", "/v3/keys?reverse=true&size=1")["items"][0]
+    assert (key["workspace_id"], key["peer_id"], key["admin"]) == ("acme", "alice", False)
+    assert world.ask("PUT USER", token).status_code == 200
+    world.keyed.do("DELETE", f"/v3/keys/{key['id']}")
+    assert world.ask("PUT USER", token).status_code == 401
+
+
+def test_clients_of_the_second_generation_ask_for_theirs_here(world: World) -> None:
+    token = made(world, workspace_id="acme", peer_id="alice")
+    assert world.keyed.call("GET", "/v3/workspaces/acme/peers/alice/card", token).status_code == 200
+    assert world.keyed.call("GET", "/v3/workspaces/acme/peers/bob/card", token).status_code == 401
+
+
+def test_keys_are_not_made_where_nobody_asks_for_them() -> None:
+    client = create_app(load_settings(environ={}, overrides={"DB_CONNECTION_URI": "memory://"})).test_client()
+    answer = client.post("/v1/keys?app_id=x")
+    assert (answer.status_code, answer.get_json()) == (405, {"detail": "Feature is disabled"})

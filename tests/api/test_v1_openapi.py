@@ -1,0 +1,78 @@
+"""The first generation's document against the facts of the published one: nothing is missing, and what we add is listed here."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from api.documents import compare, document, ours, published
+from memservice.api import v1
+from memservice.api.routing import walk
+from memservice.app import create_app
+from memservice.settings import load_settings
+
+ADDED = [
+    # Errors other than 422 are described as well.
+    r".* answer (default|401)",
+    # Bounds that were not written down: of paths, and of what 64 bits hold.
+    r".*: path [a-z_]+: minLength 1",
+    r".*: query page: maximum \d+",
+    # Nothing was said about it.
+    r"DELETE .* answer 200\.message",
+    r"POST /v1/keys answer 200\.key",
+    # Clients of the second generation under this prefix ask for keys by these names.
+    r"POST /v1/keys: query (workspace|peer)_id",
+]
+"""What we have and the published document has not."""
+
+COMPARED = sorted(published("v1"))
+
+
+def _is_listed(place: str) -> bool:
+    return any(re.fullmatch(pattern, place) for pattern in ADDED)
+
+
+def test_the_same_operations() -> None:
+    assert ours("v1").keys() == published("v1").keys()
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_nothing_is_missing_and_additions_are_listed(name: str) -> None:
+    found = list(compare("v1", name))
+    assert [place for kind, place in found if kind == "missing"] == []
+    assert [place for kind, place in found if kind == "added" and not _is_listed(place)] == []
+
+
+def test_every_listed_addition_is_there() -> None:
+    places = [place for name in COMPARED for kind, place in compare("v1", name) if kind == "added"]
+    assert [pattern for pattern in ADDED if not any(re.fullmatch(pattern, place) for place in places)] == []
+
+
+def test_is_openapi_31_with_the_version_of_the_api() -> None:
+    read = document("v1")
+    assert read["openapi"] == "3.1.0"
+    assert read["info"]["version"] == "1.1.0"
+    assert {tag["name"] for tag in read["tags"]} == {routes.tag for routes in v1.GROUPS}
+
+
+def test_the_document_says_of_one_operation_that_its_key_is_optional() -> None:
+    read = create_app(load_settings(environ={"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40})).test_client().get("/v1/openapi.json")
+    optional = [
+        (method, path.rpartition("/")[2])
+        for path, item in read.get_json()["paths"].items()
+        for method, operation in item.items()
+        if isinstance(operation, dict) and {} in operation["security"]
+    ]
+    assert optional == [("get", "{message_id}")]
+    assert all(
+        {} in operation["security"] for item in document("v1")["paths"].values() for operation in item.values() if "security" in operation
+    )
+
+
+def test_every_operation_has_a_summary_and_an_id_of_its_own() -> None:
+    operations = [operation for item in document("v1")["paths"].values() for operation in item.values() if isinstance(operation, dict)]
+    assert len(operations) == len(list(walk(v1.GROUPS)))
+    assert all(operation["summary"] for operation in operations)
+    ids = [operation["operationId"] for operation in operations]
+    assert len(ids) == len(set(ids))

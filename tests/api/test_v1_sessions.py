@@ -1,0 +1,312 @@
+"""Sessions and messages of the first generation: owned, archived, cloned; what each generation sees of the other's."""
+
+from __future__ import annotations
+
+import pytest
+
+from api.conftest import Api
+from api.v1_world import First, uid
+from memservice.app import create_app
+from memservice.pipeline.worker import Worker
+from memservice.runtime import open_runtime
+from memservice.settings import load_settings
+
+
+@pytest.fixture
+def first(api: Api) -> First:
+    return First(api)
+
+
+@pytest.fixture
+def user(first: First) -> str:
+    return first.user(first.app())
+
+
+def contents(first: First, session: str, **query: object) -> list[str]:
+    return [message["content"] for message in first.post(f"{session}/messages/list", **query)["items"]]
+
+
+def test_a_session_is_created_found_updated_and_listed(first: First, user: str) -> None:
+    made = first.post(f"{user}/sessions", {"metadata": {"a": 1}})
+    assert list(made) == ["id", "is_active", "user_id", "app_id", "metadata", "created_at"]
+    assert (made["is_active"], made["user_id"], made["metadata"]) == (True, uid(user), {"a": 1})
+    assert first.get(f"{user}/sessions", session_id=made["id"]) == made
+    session = f"{user}/sessions/{made['id']}"
+    assert first.put(session, {"metadata": {}}) == made | {"metadata": {}}
+    other = first.post(f"{user}/sessions", {})
+    assert first.listed(f"{user}/sessions") == [made["id"], other["id"]]
+    assert first.listed(f"{user}/sessions", reverse=True) == [other["id"], made["id"]]
+    assert first.listed(f"{user}/sessions", {"filter": {"a": 1}}) == []
+
+
+def test_bodies_that_are_needed(first: First, user: str) -> None:
+    session = first.session(user)
+    assert first.problem("POST", f"{user}/sessions")[0] == ["body"]
+    assert first.problem("PUT", session, {})[0] == ["body", "metadata"]
+    assert first.problem("PUT", session, {"metadata": None})[0] == ["body", "metadata"]
+
+
+def test_unknown_sessions(first: First, user: str) -> None:
+    text = "Session not found or does not belong to user"
+    app, unknown = user.rpartition("/users/")[0], f"{user}/sessions/unknown"
+    assert first.refused(404, "GET", f"{user}/sessions", session_id="unknown") == text
+    assert first.refused(404, "PUT", unknown, {"metadata": {}}) == text
+    assert first.refused(404, "DELETE", unknown) == text
+    assert first.refused(404, "GET", f"{unknown}/clone") == "Session not found"
+    assert first.refused(404, "POST", f"{unknown}/messages", {"content": "", "is_user": True}) == text
+    assert first.refused(404, "GET", f"{unknown}/messages/x") == "Message with ID x not found"
+    assert first.refused(404, "PUT", f"{unknown}/messages/x", {"metadata": {}}) == "Message not found"
+    assert first.post(f"{unknown}/messages/list")["total"] == 0
+    assert first.refused(404, "POST", f"{app}/users/nobody/sessions", {}) == "User with ID 'nobody' not found"
+    assert first.post(f"{app}/users/nobody/sessions/list")["total"] == 0
+    assert first.refused(401, "GET", f"{user}/sessions") == "Session ID not found in query parameter or JWT"
+    somebody = first.user(app, "bob")
+    assert first.refused(404, "PUT", f"{somebody}/sessions/{uid(first.session(user))}", {"metadata": {}}) == text
+
+
+def test_messages_are_stored_in_order(first: First, user: str) -> None:
+    session = first.session(user)
+    made = first.post(f"{session}/messages", {"content": "", "is_user": "yes", "metadata": {"k": [1, 2]}})
+    assert list(made) == ["id", "content", "is_user", "session_id", "metadata", "created_at", "app_id", "user_id"]
+    assert (made["content"], made["is_user"], made["session_id"], made["user_id"]) == ("", True, uid(session), uid(user))
+    batch = first.say(session, (False, "hi"), (True, "I like tea"), (False, "noted"))
+    assert len({message["created_at"] for message in batch}) == 1
+    assert [message["is_user"] for message in batch] == [False, True, False]
+    assert contents(first, session) == ["", "hi", "I like tea", "noted"]
+    assert contents(first, session, reverse=True, size=2, page=2) == ["hi", ""]
+    assert first.post(f"{session}/messages/list", {"filter": {"k": [2]}})["items"] == [made]
+    place = f"{session}/messages/{made['id']}"
+    assert first.get(place) == made
+    assert first.put(place, {"metadata": {"new": True}}) == made | {"metadata": {"new": True}} == first.get(place)
+    assert first.post(f"{session}/messages/batch", {"messages": []}) == []
+
+
+def test_bounds_of_messages(first: First, user: str) -> None:
+    session = first.session(user)
+    long = {"content": "x" * 50_000, "is_user": True}
+    assert first.post(f"{session}/messages", long)["content"] == long["content"]
+    assert first.problem("POST", f"{session}/messages", {"content": "x" * 50_001, "is_user": True})[0] == ["body", "content"]
+    assert first.problem("POST", f"{session}/messages", {"content": "x"})[0] == ["body", "is_user"]
+    many = [{"content": "x", "is_user": True}] * 101
+    assert first.problem("POST", f"{session}/messages/batch", {"messages": many})[0] == ["body", "messages"]
+    assert len(first.post(f"{session}/messages/batch", {"messages": many[:100]})) == 100
+    deep: dict[str, object] = {"a": {"b": {"c": {"d": {"e": {}}}}}}
+    wrong = {"messages": [many[0], many[0] | {"metadata": deep}]}
+    assert first.problem("POST", f"{session}/messages/batch", wrong)[0] == ["body", "messages", 1, "metadata"]
+    assert first.problem("POST", f"{session}/messages", many[0] | {"metadata": deep})[0] == ["body", "metadata"]
+    assert len(contents(first, session, size=100)) == 100
+
+
+# Archiving
+
+
+def test_an_archived_session_goes_on_here_and_is_gone_elsewhere(first: First, user: str) -> None:
+    api, session = first.api, first.session(user, metadata={"a": 1})
+    stays = first.session(user)
+    first.say(session, (True, "The parrot is called Kiwi."))
+    first.say(stays, (True, "The parrot sleeps."))
+    slug = uid(session)
+    assert len(api.ok(api.post("/search", {"query": "parrot"}))) == 2
+    for _ in range(2):
+        assert first.delete(session) == {"message": "Session deleted successfully"}
+    assert first.get(f"{user}/sessions", session_id=slug)["is_active"] is False
+    assert first.listed(f"{user}/sessions") == [slug, uid(stays)]
+    assert first.listed(f"{user}/sessions", {"is_active": False}) == [slug, uid(stays)]
+    only = first.post(f"{user}/sessions/list", {"is_active": True})
+    assert ([each["id"] for each in only["items"]], only["total"]) == ([uid(stays)], 1)
+    assert first.put(session, {"metadata": {"b": 2}})["is_active"] is False
+    assert first.say(session, (True, "A parrot again."))
+    assert first.get(f"{session}/clone")["is_active"] is True
+
+    assert slug not in api.ids("/sessions/list")
+    assert slug not in api.ids("/peers/alice/sessions")
+    assert api.post("/sessions", {"id": slug}).status_code == 404
+    assert api.put(f"/sessions/{slug}", {"metadata": {}}).status_code == 404
+    assert api.delete(f"/sessions/{slug}").status_code == 404
+    assert api.post(f"/sessions/{slug}/clone").status_code == 404
+    messages = {"messages": [{"peer_id": "alice", "content": "x"}]}
+    assert api.post(f"/sessions/{slug}/messages", messages).status_code == 404
+    assert api.ok(api.post(f"/sessions/{slug}/messages/list"))["total"] == 0
+    assert api.ok(api.post(f"/sessions/{slug}/search", {"query": "parrot"})) == []
+    assert api.ok(api.get(f"/sessions/{slug}/context"))["messages"] == []
+    assert api.post("/peers/alice/chat", {"query": "x", "session_id": slug}).status_code == 404
+    dream = {"observer": "alice", "dream_type": "omni", "session_id": slug}
+    assert api.post("/schedule_dream", dream).status_code == 404
+    found = {message["session_id"] for message in api.ok(api.post("/search", {"query": "parrot"}))}
+    assert found == set(api.ids("/sessions/list"))
+
+
+def test_archived_sessions_do_not_keep_a_workspace(first: First, user: str) -> None:
+    api, session = first.api, first.session(user)
+    assert api.delete("").status_code == 409
+    first.delete(session)
+    assert api.delete("").status_code == 202
+    assert first.refused(404, "GET", "/apps", app_id=user.split("/")[2])
+    assert first.app(api.workspace), "the name is free"
+
+
+# Cloning
+
+
+def test_a_clone_has_the_messages_up_to_one(first: First, user: str) -> None:
+    session = first.session(user, metadata={"a": 1})
+    said = first.say(session, (True, "one"), (False, "two"), (True, "three"))
+    clone = first.get(f"{session}/clone", message_id=said[1]["id"])
+    assert clone["id"] != uid(session)
+    assert (clone["metadata"], clone["user_id"], clone["is_active"]) == ({"a": 1}, uid(user), True)
+    copies = first.post(f"{user}/sessions/{clone['id']}/messages/list")["items"]
+    assert [(copy["content"], copy["is_user"]) for copy in copies] == [("one", True), ("two", False)]
+    assert {copy["created_at"] for copy in copies} == {clone["created_at"]}
+    assert not {copy["id"] for copy in copies} & {message["id"] for message in said}
+    assert first.refused(404, "GET", f"{session}/clone", message_id="unknown") == "Session not found"
+
+
+def test_an_empty_session_can_be_cloned(first: First, user: str) -> None:
+    clone = first.get(f"{first.session(user)}/clone")
+    assert first.get(f"{user}/sessions", session_id=clone["id"]) == clone
+    assert len(first.listed(f"{user}/sessions")) == 2
+
+
+def test_a_deep_copy_has_metamessages_too(first: First, user: str) -> None:
+    session = first.session(user)
+    said = first.say(session, (True, "one"), (False, "two"), (True, "three"))
+    about = {"session_id": uid(session), "content": ""}
+    for label, message in (("session", None), ("first", said[0]["id"]), ("last", said[2]["id"])):
+        first.post(f"{user}/metamessages", {"label": label, "message_id": message, **about})
+    first.post(f"{user}/metamessages", {"label": "user", "content": ""})
+    clone = first.get(f"{session}/clone", deep_copy=True, message_id=said[1]["id"])
+    notes = first.post(f"{user}/metamessages/list", {"session_id": clone["id"]})["items"]
+    copies = first.post(f"{user}/sessions/{clone['id']}/messages/list")["items"]
+    assert [(note["label"], note["message_id"]) for note in notes] == [("session", None), ("first", copies[0]["id"])]
+    shallow = first.get(f"{session}/clone")
+    assert first.listed(f"{user}/metamessages", {"session_id": shallow["id"]}) == []
+    assert len(first.listed(f"{user}/metamessages")) == 6
+
+
+# Across generations
+
+
+def test_what_is_written_here_is_read_elsewhere(first: First, user: str) -> None:
+    api, session = first.api, first.session(user, metadata={"a": 1})
+    said = first.say(session, (True, "I live in Ulm."), (False, "A nice town."))
+    (shown,) = api.ok(api.post("/sessions/list"))["items"]
+    assert (shown["id"], shown["uid"], shown["metadata"]) == (uid(session), uid(session), {"a": 1})
+    messages = api.ok(api.post(f"/sessions/{uid(session)}/messages/list"))["items"]
+    assert [message["id"] for message in messages] == [message["id"] for message in said]
+    (assistant,) = set(api.ids("/peers/list")) - {"alice"}
+    assert [message["peer_id"] for message in messages] == ["alice", assistant]
+    config = {peer: api.ok(api.get(f"/sessions/{uid(session)}/peers/{peer}/config")) for peer in ("alice", assistant)}
+    assert {peer: given["observe_me"] for peer, given in config.items()} == {"alice": True, assistant: False}
+
+
+def test_what_is_written_elsewhere_is_read_here(first: First, user: str) -> None:
+    api = first.api
+    uids = {peer["id"]: peer["uid"] for peer in api.ok(api.post("/peers/list"))["items"]}
+    made = api.session("room", peers={"alice": {}, "bob": {}})
+    api.say("room", ("alice", "hello"), ("bob", "good morning"))
+    app = user.rpartition("/users/")[0]
+    uids = {item["name"]: item["id"] for item in first.post(f"{app}/users/list")["items"]}
+    for name, mine in (("alice", [True, False]), ("bob", [False, True])):
+        path = f"{app}/users/{uids[name]}"
+        (session,) = first.post(f"{path}/sessions/list")["items"]
+        assert (session["id"], session["user_id"]) == (made["uid"], uids[name])
+        messages = first.post(f"{path}/sessions/{made['uid']}/messages/list")["items"]
+        assert [message["is_user"] for message in messages] == mine
+        assert {message["user_id"] for message in messages} == {uids[name]}
+    session = f"{user}/sessions/{made['uid']}"
+    first.say(session, (False, "I am somebody else."), (True, "And I am Alice."))
+    assert len(api.ids("/sessions/room/messages/list")) == 4
+    assert len(api.ids("/peers/list")) == 3, "the assistant joined"
+    assert first.refused(404, "GET", f"{user}/sessions", session_id="room"), "a slug is no uid"
+    api.ok(api.delete("/sessions/room/peers", ["alice"]))
+    assert first.listed(f"{user}/sessions") == []
+    assert first.refused(404, "POST", f"{session}/messages", {"content": "x", "is_user": True})
+
+
+def test_the_owner_keeps_its_session_whoever_leaves_or_joins(first: First, user: str) -> None:
+    api, session = first.api, first.session(user)
+    first.say(session, (True, "one"))
+    api.ok(api.put(f"/sessions/{uid(session)}/peers", {"carol": {}}))
+    api.say(uid(session), ("carol", "two"))
+    assert [message["is_user"] for message in first.post(f"{session}/messages/list")["items"]] == [True, False]
+    assert first.listed(f"{user}/sessions") == [uid(session)]
+    carol = first.get(f"{user.rpartition('/users/')[0]}/users/name/carol")["id"]
+    assert first.listed(f"{user.rpartition('/users/')[0]}/users/{carol}/sessions") == [], "owned by somebody else"
+
+
+def test_who_left_comes_back_by_its_own_words_alone(first: First, user: str) -> None:
+    api, session = first.api, first.session(user)
+    members = f"/sessions/{uid(session)}/peers"
+    api.ok(api.delete(members, ["alice"]))
+    first.say(session, (False, "Where are you?"))
+    assert "alice" not in [peer["id"] for peer in api.ok(api.get(members))["items"]]
+    first.say(session, (True, "Here I am."))
+    assert "alice" in [peer["id"] for peer in api.ok(api.get(members))["items"]]
+
+
+def test_a_session_that_is_being_erased(first: First, user: str) -> None:
+    api, session = first.api, first.session(user)
+    first.say(session, (True, "one"))
+    note = first.post(f"{user}/metamessages", {"label": "x", "content": "", "session_id": uid(session)})
+    first.post(f"{user}/metamessages", {"label": "y", "content": ""})
+    api.ok(api.delete(f"/sessions/{uid(session)}"), 202)
+    assert first.get(f"{user}/sessions", session_id=uid(session))["is_active"] is False
+    assert first.refused(404, "POST", f"{session}/messages", {"content": "x", "is_user": True})
+    assert first.refused(404, "PUT", session, {"metadata": {}})
+    assert first.refused(404, "DELETE", session)
+    assert first.refused(404, "PUT", f"{user}/metamessages/{note['id']}", {"metadata": {}})
+    Worker(api.runtime).run_until_idle()
+    assert first.refused(404, "GET", f"{user}/sessions", session_id=uid(session))
+    assert [note["label"] for note in first.post(f"{user}/metamessages/list")["items"]] == ["y"]
+
+
+def test_the_operator_may_hide_the_others_sessions() -> None:
+    runtime = open_runtime(load_settings(environ={}, overrides={"DB_CONNECTION_URI": "memory://", "API_V1_SHARED_SESSIONS": "false"}))
+    api = Api(create_app(runtime=runtime), runtime, "w")
+    first = First(api)
+    user = first.user(first.app("w"))
+    own = first.session(user)
+    shared = api.session("room", peers={"alice": {}})
+    assert first.listed(f"{user}/sessions") == [uid(own)]
+    assert first.refused(404, "GET", f"{user}/sessions", session_id=shared["uid"])
+    runtime.close()
+
+
+# What is derived
+
+
+def test_facts_come_from_the_user_alone(first: First, user: str) -> None:
+    api, session = first.api, first.session(user)
+    first.say(session, (True, "I adopted a tortoise named Balthazar."), (False, "I work as a nurse in Bergen."))
+    Worker(api.runtime).run_until_idle()
+    held = api.ok(api.post("/conclusions/list"))["items"]
+    assert [(each["observer_id"], each["observed_id"], each["content"]) for each in held] == [
+        ("alice", "alice", "I adopted a tortoise named Balthazar.")
+    ]
+
+
+@pytest.mark.parametrize(("value", "derived"), [(True, 0), (0, 0), ("no", 0), (False, 1), (None, 1)])
+def test_a_session_may_switch_deriving_off(first: First, user: str, value: object, derived: int) -> None:
+    api, session = first.api, first.session(user, metadata={"deriver_disabled": value})
+    first.say(session, (True, "I adopted a tortoise named Balthazar."))
+    Worker(api.runtime).run_until_idle()
+    assert api.ok(api.post("/conclusions/list"))["total"] == derived
+
+
+def test_the_key_means_nothing_in_the_sessions_of_others(first: First, user: str) -> None:
+    api = first.api
+    api.session("room", metadata={"deriver_disabled": True})
+    api.say("room", ("alice", "I adopted a tortoise named Balthazar."))
+    Worker(api.runtime).run_until_idle()
+    assert api.ok(api.post("/conclusions/list"))["total"] == 1
+
+
+def test_summaries_are_metamessages(first: First, user: str) -> None:
+    api, session = first.api, first.session(user)
+    said = first.say(session, *[(bool(number % 2), f"Fact number {number}: the tower is {number} metres high.") for number in range(20)])
+    Worker(api.runtime).run_until_idle()
+    (note,) = first.post(f"{user}/metamessages/list", {"label": "honcho_chat_summary_short"})["items"]
+    assert (note["session_id"], note["message_id"]) == (uid(session), said[-1]["id"])
+    assert note["metadata"] == {"message_count": 20, "summary_type": "SHORT"}
+    summary = api.ok(api.get(f"/sessions/{uid(session)}/summaries"))["short_summary"]
+    assert note["content"] == summary["content"]

@@ -1,0 +1,123 @@
+"""What one generation writes, the other reads: every noun, both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from api.conftest import Api
+from api.second import Second
+from api.second import second as second
+
+WRITERS = ("v2", "v3")
+
+
+class Pair:
+    """One of the generations writes, the other reads."""
+
+    def __init__(self, second: Second, writer: str) -> None:
+        self.second = second
+        self.older = writer == "v2"
+        both: tuple[Api, Api] = (second, second.newest)
+        self.writer, self.reader = both if self.older else both[::-1]
+        self.memory = ("observations", "conclusions") if self.older else ("conclusions", "observations")
+
+    def written(self, method: str, path: str, body: Any = ...) -> Any:
+        answer = self.writer.call(method, path, body)
+        assert answer.status_code // 100 == 2, answer.text
+        return answer.get_json() if answer.data else None
+
+    def read(self, method: str, path: str, body: Any = ..., **options: Any) -> Any:
+        answer = self.reader.call(method, path, body, **options)
+        assert answer.status_code // 100 == 2, answer.text
+        return answer.get_json() if answer.data else None
+
+
+@pytest.fixture(params=WRITERS)
+def pair(request: pytest.FixtureRequest, second: Second) -> Pair:
+    return Pair(second, request.param)
+
+
+def test_workspaces(pair: Pair) -> None:
+    pair.written("PUT", "", {"metadata": {"a": 1}, "configuration": {"summary": {"enabled": False}, "own": 1}})
+    found = pair.read("PUT", "", {})
+    assert (found["metadata"], found["configuration"]) == ({"a": 1}, {"summary": {"enabled": False}, "own": 1})
+    pair.written("DELETE", "")
+    answer = pair.reader.delete("")
+    assert answer.status_code == 404
+
+
+def test_a_deleted_workspace_with_sessions(second: Second) -> None:
+    second.say("s", ("a", "Hello."))
+    assert second.newest.delete("").status_code == 409
+    assert second.delete("").status_code == 200
+    second.missing(second.newest.delete(""), second.workspace)
+
+
+def test_configuration_of_sessions(pair: Pair) -> None:
+    here, there = ("deriver", "reasoning") if pair.older else ("reasoning", "deriver")
+    pair.written("PUT", "/sessions/s", {"configuration": {here: {"enabled": False}}})
+    assert pair.read("PUT", "/sessions/s", {})["configuration"] == {there: {"enabled": False}}
+
+
+def test_peers_and_cards(pair: Pair) -> None:
+    made = pair.written("POST", "/peers", {"id": "a", "metadata": {"x": 1}, "configuration": {"observe_me": False}})
+    assert pair.read("POST", "/peers", {"id": "a"}) == made
+    assert pair.reader.ids("/peers/list") == ["a"]
+    pair.written("PUT", "/peers/a/card", {"peer_card": ["Name: Ann"]})
+    assert pair.read("GET", "/peers/a/card") == {"peer_card": ["Name: Ann"]}
+
+
+def test_sessions_and_their_peers(pair: Pair) -> None:
+    pair.written("POST", "/sessions", {"id": "s", "metadata": {"x": 1}, "peers": {"a": {"observe_others": True}, "b": {}}})
+    found = pair.read("POST", "/sessions", {"id": "s"})
+    assert (found["metadata"], found["is_active"]) == ({"x": 1}, True)
+    assert {item["id"] for item in pair.read("GET", "/sessions/s/peers")["items"]} == {"a", "b"}
+    assert pair.read("GET", "/sessions/s/peers/a/config") == {"observe_me": None, "observe_others": True}
+    assert pair.reader.ids("/peers/a/sessions") == ["s"]
+    clone = pair.written("POST", "/sessions/s/clone")
+    assert pair.reader.ids("/sessions/list") == ["s", clone["id"]]
+    pair.written("DELETE", "/sessions/s")
+    assert pair.reader.ids("/sessions/list") == [clone["id"]]
+    pair.reader.missing(pair.reader.post("/sessions", {"id": "s"}), "s")
+
+
+def test_messages_search_and_context(pair: Pair) -> None:
+    made = pair.written("POST", "/sessions/s/messages", {"messages": [{"peer_id": "a", "content": "The tortoise is called Balthazar."}]})
+    assert pair.read("POST", "/sessions/s/messages/list")["items"] == made
+    assert pair.read("GET", f"/sessions/s/messages/{made[0]['id']}") == made[0]
+    assert pair.read("POST", "/search", {"query": "Balthazar"}) == made
+    assert pair.read("GET", "/sessions/s/context")["messages"] == made
+    changed = pair.written("PUT", f"/sessions/s/messages/{made[0]['id']}", {"metadata": {"x": 1}})
+    assert pair.read("GET", f"/sessions/s/messages/{made[0]['id']}") == changed
+    status = pair.read("GET", "/queue/status")
+    assert (status["total_work_units"], status["pending_work_units"]) == (1, 1)
+    assert "Balthazar" in pair.read("POST", "/peers/a/chat", {"query": "What is the tortoise called?"})["content"]
+
+
+def test_what_is_known(pair: Pair) -> None:
+    here, there = pair.memory
+    pair.written("POST", "/peers", {"id": "a"})
+    pair.written("POST", "/sessions", {"id": "s"})
+    facts = [{"content": text, "observer_id": "a", "observed_id": "a", "session_id": "s"} for text in ("a sings", "a dances")]
+    made = pair.written("POST", f"/{here}", {here: facts})
+    keys = ("id", "content", "observer_id", "observed_id", "session_id", "created_at")
+    listed = pair.read("POST", f"/{there}/list", {})["items"]
+    assert [[item[key] for key in keys] for item in listed] == [[item[key] for key in keys] for item in made[::-1]]
+    asked = {"query": "dances", "top_k": 1, "filters": {"observer": "a", "observed": "a"}}
+    assert [item["id"] for item in pair.read("POST", f"/{there}/query", asked)] == [made[1]["id"]]
+    known = str(pair.read("POST", "/peers/a/representation", {})["representation"])
+    assert "a sings" in known
+    assert "a dances" in known
+    pair.written("DELETE", f"/{here}/{made[0]['id']}")
+    assert pair.reader.ids(f"/{there}/list") == [made[1]["id"]]
+
+
+def test_webhooks(pair: Pair) -> None:
+    pair.written("POST", "/peers", {"id": "a"})
+    made = pair.written("POST", "/webhooks", {"url": "https://93.184.215.14/hook"})
+    assert [item["id"] for item in pair.read("GET", "/webhooks")["items"]] == [made["id"]]
+    assert pair.read("POST", "/webhooks", {"url": made["url"]})["id"] == made["id"]
+    pair.written("DELETE", f"/webhooks/{made['id']}")
+    assert pair.read("GET", "/webhooks")["items"] == []

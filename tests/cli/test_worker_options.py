@@ -1,0 +1,34 @@
+"""What `memservice worker` is told wrongly, told back in a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from memservice.cli import cli
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "said"),
+    [
+        (("--queues", "ingest"), {}, "--queues are RQ's: set REDIS_URL"),
+        (
+            ("--queues", "ingest,thinking"),
+            {"REDIS_URL": "redis://127.0.0.1:1/0"},
+            "there is no queue 'thinking'; the queues are ingest, summary",
+        ),
+        (("--queues", ","), {"REDIS_URL": "redis://127.0.0.1:1/0"}, "name at least one; the queues are"),
+        (("--num-workers", "0"), {}, "0 is not in the range"),
+        ((), {"REDIS_URL": "localhost"}, "REDIS_URL is not one"),
+        ((), {"DB_CONNECTION_URI": "memory://"}, "no worker can share it"),
+    ],
+)
+def test_mistakes_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], environ: dict[str, str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, ["worker", *arguments], env=environ)
+    assert done.exit_code != 0
+    assert said in " ".join(f"{done.stderr} {done.exception}".split())

@@ -1,0 +1,110 @@
+"""What is in Redis: one job a unit, none of them lost to an id that is in flight, nothing but JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+
+import pytest
+from redis import Redis
+from rq.job import Job
+
+from memservice.domain.errors import ConfigurationError
+from memservice.pipeline import job_queues
+from memservice.pipeline.job_queues import FUNCTION, QUEUES, JobQueues, connect, queue_of
+from memservice.services import outbox
+
+UNIT = "representation:1:2:3"
+
+
+def waiting(queues: JobQueues) -> list[str]:
+    """Units of the jobs in all queues, as a worker would take them."""
+    jobs = [job for queue in queues.named(QUEUES) for job in queue.get_jobs()]
+    return [job.args[0] for job in jobs]
+
+
+def only_job(queues: JobQueues) -> Job:
+    (job,) = [job for queue in queues.named(QUEUES) for job in queue.get_jobs()]
+    return job
+
+
+def test_urgent_work_has_queues_of_its_own() -> None:
+    assert QUEUES == ("ingest", "summary", "webhook", "dream", "maintenance")
+    found = {kind: queue_of(f"{kind}:1") for kind in outbox.KINDS}
+    assert found == {
+        "representation": "ingest",
+        "embed": "ingest",
+        "index": "ingest",
+        "forget": "maintenance",
+        "mend": "maintenance",
+        "summary": "summary",
+        "webhook": "webhook",
+        "dream": "dream",
+        "dream_timer": "dream",
+        "scope_backfill": "maintenance",
+        "scope_removal": "maintenance",
+        "erase": "maintenance",
+    }
+
+
+def test_wake_ups_before_a_job_begins_are_one_job(queues: JobQueues) -> None:
+    assert [queues.wake([UNIT]) for _ in range(3)] == [1, 0, 0]
+    assert waiting(queues) == [UNIT]
+
+
+def test_a_wake_up_after_a_job_began_is_another_job(queues: JobQueues) -> None:
+    queues.wake([UNIT])
+    first = only_job(queues)
+    queues.named(["ingest"])[0].remove(first)  # a worker took it: the job is there, and in no queue
+    queues.begin(UNIT)
+    assert queues.wake([UNIT]) == 1
+    second = only_job(queues)
+    assert second.id != first.id
+    first.delete()  # it ends, and takes only itself away
+    assert waiting(queues) == [UNIT]
+
+
+def test_a_job_id_is_made_of_what_rq_allows_and_tells_units_and_installations_apart(queues: JobQueues, connection: Redis) -> None:
+    other = JobQueues(connection, "another")
+    units = [UNIT, "dream:1:2:3", "webhook:1:ünit 'x'"]
+    ids = [space._id(unit, epoch) for space in (queues, other) for unit in units for epoch in (0, 1)]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]+", id) for id in ids)
+
+
+def test_a_job_is_json_has_no_time_out_no_retry_and_keeps_no_result(queues: JobQueues, connection: Redis) -> None:
+    queues.wake([UNIT])
+    job = only_job(queues)
+    assert (job.func_name, job.args, job.timeout, job.result_ttl, job.retries_left) == (FUNCTION, [UNIT], -1, 0, None)
+    stored = connection.hget(job.key, "data")
+    assert isinstance(stored, bytes)
+    assert json.loads(zlib.decompress(stored)) == [FUNCTION, None, [UNIT], {}]
+
+
+def test_jobs_that_were_lost_are_made_again_and_no_others(queues: JobQueues, connection: Redis) -> None:
+    units = [f"representation:1:1:{number}" for number in range(3)]
+    queues.wake(units)
+    (ingest,) = queues.named(["ingest"])
+    ingest.remove(ingest.get_jobs()[1])  # the process that took it was killed before it began
+    assert queues.wake(units) == 0, "the killed one's job is still there"
+    assert queues.wake_lost(units) == 1
+    assert sorted(waiting(queues)) == units
+    assert queues.wake_lost(units) == 0
+    for key in connection.scan_iter("*"):  # as if Redis had been flushed, and only for this test
+        if queues._namespace.encode() in key or key.startswith(b"rq:job:"):
+            connection.delete(key)
+    assert queues.wake_lost(units) == 3
+    assert sorted(waiting(queues)) == units
+
+
+def test_a_url_that_is_none_is_told_in_a_sentence() -> None:
+    with pytest.raises(ConfigurationError, match=r"REDIS_URL is not one: .*redis://127\.0\.0\.1:6379/0"):
+        connect("localhost:6379")
+
+
+def test_waiting_for_redis_is_bounded() -> None:
+    options = connect("redis://127.0.0.1:6379/0").connection_pool.connection_kwargs
+    assert (
+        (options["socket_connect_timeout"], options["socket_timeout"]) == (job_queues.CONNECT_SECONDS, job_queues.ANSWER_SECONDS) == (1, 1)
+    )

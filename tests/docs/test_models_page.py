@@ -1,0 +1,67 @@
+"""The page on models: its files are settings that can be used, its table and numbers are the code's."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.blocks import Block, blocks, table
+from memservice.plugins import load_plugins
+from memservice.reasoning.models import Models
+from memservice.runtime import utc_now
+from memservice.settings import Settings, connections, load_settings
+from memservice.settings.declare import tree
+from memservice.spi.providers import Context
+
+PAGE = Path(__file__).parents[2] / "docs" / "models.md"
+FILES = blocks(PAGE, "toml")
+OF_OTHERS = {"HTTPS_PROXY", "SSL_CERT_FILE"}
+
+
+@pytest.mark.parametrize("block", FILES, ids=[str(block.title) for block in FILES])
+def test_every_file_can_be_used(block: Block, tmp_path: Path) -> None:
+    """Its models, and its embedder, can be opened; nothing is asked of them."""
+    config = tmp_path / str(block.title)
+    config.write_text(block.text, encoding="utf-8")
+    settings = load_settings(config=config, environ={}, cwd=tmp_path)
+    plugins = load_plugins(settings)
+    context = Context(utc_now, logging.getLogger("test"))
+    models = Models(settings, plugins, context)
+    if "deriver" in block.text:
+        models.opened(models.target(settings.deriver.model_config))
+    if "dream" in block.text:
+        chosen = settings.dream.deduction_model_config
+        assert chosen.fallback is not None
+        models.opened(models.target(chosen))
+        models.opened(models.target(chosen.fallback))
+    if "[embedding" in block.text:
+        assert settings.app.embedder == "openai"
+        provider = plugins.embedder(settings.app.embedder)
+        plugins.open_provider(provider, connections.of_embedder(settings, provider.name), context)
+
+
+def test_the_protocols_are_those_that_there_are() -> None:
+    from memservice_anthropic import BASE_URL as ANTHROPIC
+    from memservice_gemini import BASE_URL as GEMINI
+    from memservice_openai import BASE_URL as OPENAI
+
+    rows = table(PAGE, "protocols")
+    assert {row[0] for row in rows} == set(load_plugins().names("language-model protocol"))
+    assert {row[0]: row[3] for row in rows} == {"openai": OPENAI, "anthropic": ANTHROPIC, "gemini": GEMINI}
+
+
+def test_settings_and_bounds_are_the_codes() -> None:
+    from memservice_http.client import MAX_ANSWER, SECONDS
+    from memservice_minilm.embedder import LONGEST
+
+    text = PAGE.read_text(encoding="utf-8")
+    known = tree(Settings).by_variable
+    for name in set(re.findall(r"`([A-Z]+_[A-Z_]+)(?:=[^`]*)?`", text)) - OF_OTHERS:
+        assert name in known, name
+    assert f"at most {SECONDS:g} seconds" in text
+    assert f"at most {MAX_ANSWER // 2**20} MiB" in text
+    assert f"first {LONGEST} tokens" in text
+    assert f"`SEARCH_EMBED_TIMEOUT_SECONDS` ({known['SEARCH_EMBED_TIMEOUT_SECONDS'].default:g})" in text

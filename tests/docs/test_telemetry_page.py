@@ -1,0 +1,65 @@
+"""The page on what a running service tells: its tables are the code's, its commands work."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from docs.blocks import blocks
+from e2e.server import MEMSERVICE, environment
+from memservice.settings import Settings
+from memservice.settings.declare import tree
+from memservice.telemetry import events
+from telemetry.test_metrics import LISTED
+
+
+@pytest.fixture(scope="module")
+def page(root: Path) -> Path:
+    return root / "docs" / "telemetry.md"
+
+
+def rows(page: Path, head: str) -> list[list[str]]:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    first = lines.index(next(line for line in lines if line.startswith(f"| {head} |"))) + 2
+    found = []
+    for line in lines[first:]:
+        if not line.startswith("|"):
+            break
+        found.append([cell.strip() for cell in line.strip("|").split("|")])
+    return found
+
+
+def test_every_event_is_listed(page: Path) -> None:
+    told = {row[0].strip("`"): row[1].startswith("H:") for row in rows(page, "type")}
+    assert told == {kind.TYPE: kind.HIGH_VOLUME for kind in events.TYPES}
+
+
+def test_every_metric_is_listed_with_its_labels(page: Path) -> None:
+    told = {row[0].strip("`"): set(re.findall(r"`(\w+)`", row[1])) for row in rows(page, "metric")}
+    assert told == {line.split()[0]: set(line.split()[2:]) for line in LISTED.strip().splitlines()}
+
+
+def test_settings_exist_with_the_value_that_is_told(page: Path) -> None:
+    known = tree(Settings).by_variable
+    text = page.read_text(encoding="utf-8")
+    for variable in re.findall(r"`([A-Z]+_[A-Z_]+)(?:=[^`]*)?`", text):
+        assert variable in known or variable == "PROMETHEUS_MULTIPROC_DIR", variable
+    told = re.findall(r"`([A-Z_]+)` \((\d+)\)", text)
+    assert len(told) >= 3
+    for variable, value in told:
+        assert float(known[variable].default) == float(value), variable
+
+
+@pytest.mark.e2e
+def test_the_commands_work(page: Path, tmp_path: Path) -> None:
+    script = "set -eu\nmemservice db upgrade\n" + "\n".join(block.text for block in blocks(page, "sh"))
+    path = os.pathsep.join([str(MEMSERVICE.parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=environment(PATH=path), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "DAY" in done.stdout

@@ -1,0 +1,116 @@
+"""The published commands that set up and look after a server rather than ask it: what they find in ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import socket
+import stat
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.command_line import Commands
+from e2e.server import Server, serving
+from memservice.domain.ids import new_uid
+from memservice.domain.jwt_claims import Claims
+from memservice.domain.jwt_signing import Signer
+
+pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(300), pytest.mark.xdist_group("commands")]
+
+STAND_IN = Path(__file__).parent / "docker_stand_in.py"
+
+
+@pytest.fixture
+def fresh(commands: Path, server: Server, tmp_path: Path) -> Iterator[Commands]:
+    """Commands of somebody who has not set anything up but where the server is."""
+    host = Commands(commands, server.url, tmp_path, f"w-{uuid.uuid4().hex[:12]}", key="")
+    yield host
+    host.close()
+
+
+def saved(home: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((home / "config.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_init_tries_the_server_and_keeps_what_works(fresh: Commands, server: Server, tmp_path: Path) -> None:
+    (tmp_path / "config.json").unlink()
+    assert fresh("init", "--base-url", server.url, "--api-key", "any-key-1234", "--json") == {"apiKey": "***1234", "baseUrl": server.url}
+    assert saved(tmp_path) == {"apiKey": "any-key-1234", "environmentUrl": server.url}
+    assert fresh("config", HONCHO_BASE_URL="", HONCHO_API_KEY="")["base_url"] == server.url
+    # From now on the commands need no variables.
+    place = f"w-{uuid.uuid4().hex[:12]}"
+    assert fresh("workspace", "create", place, HONCHO_BASE_URL="", HONCHO_API_KEY="") == {"workspace_id": place}
+    again = fresh("init", "--json", HONCHO_BASE_URL="", HONCHO_API_KEY="")
+    assert again == {"apiKey": "***1234", "baseUrl": server.url}
+
+
+def test_init_says_that_nobody_answers(fresh: Commands) -> None:
+    refused = fresh.run("init", "--base-url", "http://127.0.0.1:1", "--api-key", "k", "--json")
+    assert (refused.code, refused.error["code"]) == (1, "CONNECTION_FAILED")
+
+
+def test_init_tells_a_good_key_from_a_bad_one(commands: Path, tmp_path: Path) -> None:
+    secret = "a secret of this test that is long enough"
+    (home := tmp_path / "home").mkdir()
+    (folder := tmp_path / "served").mkdir()
+    with serving(folder, AUTH_USE_AUTH="true", AUTH_JWT_SECRET=secret) as guarded:
+        host = Commands(commands, guarded.url, home, "w")
+        try:
+            refused = host.run("init", "--api-key", "not-a-key", "--json")
+            assert (refused.code, refused.error["message"]) == (1, "Unauthorized — check your API key")
+            key = Signer(secret).sign(Claims(admin=True))
+            assert host("init", "--api-key", key, "--json") == {"apiKey": f"***{key[-4:]}", "baseUrl": guarded.url}
+            assert saved(home)["apiKey"] == key
+        finally:
+            host.close()
+
+
+@pytest.fixture
+def docker(tmp_path: Path) -> str:
+    """A PATH on which `docker` is the stand-in."""
+    (folder := tmp_path / "bin").mkdir()
+    program = folder / "docker"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(STAND_IN))} "$@"\n', encoding="utf-8")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def test_a_server_is_started_looked_at_and_stopped(fresh: Commands, docker: str) -> None:
+    """`start`, `status` and `stop`: what they wait for and look at is the server's health."""
+    port = str(free_port())
+    place, url = f"w-{new_uid()}", f"http://127.0.0.1:{port}"
+    missing = fresh.run("status", "--profile", "mine", "--json", PATH=docker)
+    assert (missing.code, missing.error["code"]) == (1, "STACK_NOT_FOUND")
+    keyless = fresh.run("start", "--profile", "mine", "--api-port", port, "--json", PATH=docker)
+    assert (keyless.code, keyless.error["code"]) == (1, "MISSING_LLM_KEY")
+    words = ("start", "--profile", "mine", "--api-port", port, "--json")
+    started = fresh(*words, PATH=docker, LLM_OPENAI_API_KEY="nobody is asked with it")
+    try:
+        assert (started["status"], started["endpoints"]["api"], started["endpoints"]["docs"]) == ("running", url, f"{url}/docs")
+        assert fresh("status", "--profile", "mine", "--json", PATH=docker)["status"] == "running"
+        assert fresh(*words, PATH=docker)["status"] == "running", "it runs already"
+        assert fresh("workspace", "create", place, HONCHO_BASE_URL=url) == {"workspace_id": place}
+    finally:
+        stopped = fresh("stop", "--profile", "mine", "--json", PATH=docker)
+    assert stopped["status"] == "stopped"
+    gone = fresh.run("status", "--profile", "mine", "--json", PATH=docker)
+    assert (gone.code, gone.output["status"]) == (1, "stopped")
+
+
+def test_install_finds_no_agent_in_an_empty_home(fresh: Commands) -> None:
+    """It adds plugins to other programs and asks no server; here it only looks."""
+    found = fresh("install", "--list", "--json", PATH="")
+    assert {agent["found"] for agent in found} == {False}

@@ -1,0 +1,60 @@
+"""The generated clients of the second generation, unmodified, against a running server that asks for keys: every method, both faces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from e2e.core_client.versions import PARTS
+from e2e.runs import Runs, scenarios
+from e2e.second_generation import ADMIN, core_python
+from e2e.second_generation import keyed_server as keyed_server
+from e2e.server import Server
+
+pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600)]
+
+PACKAGE = "core_client"
+
+
+def names(version: str) -> list[str]:
+    return sorted(name for part in PARTS[version] for name in scenarios(PACKAGE, part))
+
+
+@pytest.fixture(scope="session")
+def runs(keyed_server: Server) -> dict[str, Runs]:
+    """By version, each to be made when it is first asked for."""
+    return {}
+
+
+def result(runs: dict[str, Runs], server: Server, version: str, face: str) -> dict[str, Any]:
+    if version not in runs:
+        runs[version] = Runs(core_python(version), PACKAGE, server.url, ADMIN, version)
+    return runs[version].result(face)
+
+
+FACES = [
+    pytest.param(version, face, marks=pytest.mark.xdist_group(f"core-{version}"), id=f"{version}-{face}")
+    for version in PARTS
+    for face in ("sync", "async")
+]
+EACH = [
+    pytest.param(version, face, name, marks=pytest.mark.xdist_group(f"core-{version}"), id=f"{version}-{face}-{name}")
+    for version in PARTS
+    for face in ("sync", "async")
+    for name in names(version)
+]
+
+
+@pytest.mark.parametrize(("version", "face"), FACES)
+def test_all_scenarios_ran_and_every_method_is_called(runs: dict[str, Runs], keyed_server: Server, version: str, face: str) -> None:
+    found = result(runs, keyed_server, version, face)
+    assert found["client"] == version
+    assert sorted(found["scenarios"]) == names(version)
+    assert found["uncalled"] == []
+
+
+@pytest.mark.parametrize(("version", "face", "name"), EACH)
+def test_scenario(runs: dict[str, Runs], keyed_server: Server, version: str, face: str, name: str) -> None:
+    failure = result(runs, keyed_server, version, face)["scenarios"][name]["failure"]
+    assert failure is None, failure

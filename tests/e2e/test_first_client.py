@@ -1,0 +1,36 @@
+"""The last published client of the first generation, unmodified, against a running server that asks for keys: every method, both faces."""
+
+from __future__ import annotations
+
+import pytest
+
+from e2e.environments import client_python
+from e2e.runs import Runs, scenarios
+from e2e.second_generation import ADMIN
+from e2e.second_generation import keyed_server as keyed_server
+from e2e.server import Server
+
+pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600)]
+
+PACKAGE = "first_client"
+FIRST_CLIENT = ("honcho-ai==0.2.0",)
+FACES = [pytest.param(face, marks=pytest.mark.xdist_group(f"first-{face}")) for face in ("sync", "async")]
+
+
+@pytest.fixture(scope="session")
+def runs(keyed_server: Server) -> Runs:
+    return Runs(client_python("honcho-ai-0.2", FIRST_CLIENT), PACKAGE, keyed_server.url, ADMIN)
+
+
+@pytest.mark.parametrize("face", FACES)
+class TestFirstClient:
+    def test_all_scenarios_ran_and_every_method_is_called(self, runs: Runs, face: str) -> None:
+        result = runs.result(face)
+        assert result["client"] == "0.2.0"
+        assert sorted(result["scenarios"]) == scenarios(PACKAGE)
+        assert result["uncalled"] == []
+
+    @pytest.mark.parametrize("name", scenarios(PACKAGE))
+    def test_scenario(self, runs: Runs, face: str, name: str) -> None:
+        failure = runs.result(face)["scenarios"][name]["failure"]
+        assert failure is None, failure

@@ -1,0 +1,70 @@
+"""The generated clients for Node of the second generation, unmodified, against a running server: every method."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.environments import node_packages
+from e2e.second_generation import ADMIN
+from e2e.second_generation import keyed_server as keyed_server
+from e2e.server import Server
+
+pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("node-core")]
+
+DRIVER = Path(__file__).parent / "node_core" / "driver.mjs"
+SECONDS = 200
+VERSIONS = {"1.8.0": 45, "2.2.0": 44}
+"""How many methods each has."""
+
+
+def scenarios() -> list[str]:
+    return sorted(re.findall(r"^scenario\('(\w+)'", DRIVER.read_text("utf-8"), re.M))
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, Any]:
+    """By version, each filled when it is first asked for."""
+    return {}
+
+
+def result(results: dict[str, Any], server: Server, version: str) -> Any:
+    """What the driver says after running all scenarios once."""
+    missing = [tool for tool in ("node", "npm") if shutil.which(tool) is None]
+    if missing:
+        pytest.skip(f"the clients for Node are not tested: there is no {' and no '.join(missing)} here")
+    if version not in results:
+        folder = node_packages(f"honcho-core-node-{version}", (f"@honcho-ai/core@{version}",))
+        done = subprocess.run(
+            ["node", str(DRIVER), server.url, str(folder), ADMIN],
+            env={"PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        results[version] = json.loads(done.stdout.splitlines()[-1])
+    return results[version]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_all_scenarios_ran_and_every_method_is_called(results: dict[str, Any], keyed_server: Server, version: str) -> None:
+    found = result(results, keyed_server, version)
+    assert found["client"] == version
+    assert sorted(found["scenarios"]) == scenarios()
+    assert (found["methods"], found["uncalled"]) == (VERSIONS[version], [])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", scenarios())
+def test_scenario(results: dict[str, Any], keyed_server: Server, version: str, name: str) -> None:
+    failure = result(results, keyed_server, version)["scenarios"][name]
+    assert failure is None, failure

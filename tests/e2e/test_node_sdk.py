@@ -1,0 +1,60 @@
+"""The last written client for Node of the second generation, unmodified, against a running server: every method."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.environments import node_packages
+from e2e.second_generation import ADMIN
+from e2e.second_generation import keyed_server as keyed_server
+from e2e.server import Server
+
+pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("node-core")]
+
+DRIVER = Path(__file__).parent / "node_sdk" / "driver.mjs"
+SECONDS = 200
+CLIENT = ("@honcho-ai/sdk@1.5.0", "@honcho-ai/core@1.8.0")
+"""With the generated client beneath that it was published with: it asks for none in particular."""
+
+
+def scenarios() -> list[str]:
+    return sorted(re.findall(r"^scenario\('(\w+)'", DRIVER.read_text("utf-8"), re.M))
+
+
+@pytest.fixture(scope="module")
+def result(keyed_server: Server) -> Any:
+    """What the driver says after running all scenarios once."""
+    missing = [tool for tool in ("node", "npm") if shutil.which(tool) is None]
+    if missing:
+        pytest.skip(f"the client for Node is not tested: there is no {' and no '.join(missing)} here")
+    folder = node_packages("honcho-sdk-node-1.5.0", CLIENT)
+    done = subprocess.run(
+        ["node", str(DRIVER), keyed_server.url, str(folder), ADMIN],
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_all_scenarios_ran_and_every_method_is_called(result: Any) -> None:
+    assert result["client"] == "1.5.0"
+    assert sorted(result["scenarios"]) == scenarios()
+    assert result["uncalled"] == []
+    assert result["methods"] > 40
+
+
+@pytest.mark.parametrize("name", scenarios())
+def test_scenario(result: Any, name: str) -> None:
+    assert result["scenarios"][name] is None, result["scenarios"][name]

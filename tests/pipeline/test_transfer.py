@@ -1,0 +1,246 @@
+"""Workspaces as files: what travels, what an import makes of it, and that nothing is lost or doubled on the way."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memservice.domain import records as r
+from memservice.domain.errors import Conflict, NotFound
+from memservice.domain.filters import where
+from memservice.pipeline.runner import HANDLERS
+from memservice.services import conclusions, erasure, messages, outbox, recall, workspaces
+from memservice.services.transfer import export, importing, shapes, tasks
+from memservice.services.transfer.copying import Different, copy
+from memservice.services.transfer.export import Wanted
+from memservice.services.transfer.lines import Line, UnreadableExport, reading, writing
+from memservice.spi.schema import TABLES
+from pipeline.conftest import Start
+from pipeline.everything import fill, rows
+from pipeline.place import WHO, Place
+
+EVERYTHING = Wanted(secrets=True)
+
+
+@pytest.fixture
+def second(start: Start, place: Place, tmp_path: Path) -> Place:
+    """An empty store of the other kind."""
+    return start(DB_CONNECTION_URI="memory://" if place.rt.storage.name == "sqlite" else f"sqlite:///{tmp_path}/second.db")
+
+
+@pytest.fixture
+def filled(place: Place) -> Place:
+    """A workspace `w` with something in every table, and work that waits."""
+    fill(place, "w", "talk")
+    fill(place, "w", "other")
+    messages.create(place.rt, WHO, "w", "talk", [messages.Draft("I sold all my apples.", "alice")])
+    return place
+
+
+def exported(place: Place, workspace: str = "w", wanted: Wanted = EVERYTHING) -> list[bytes]:
+    return list(export.lines(place.rt, workspace, wanted))
+
+
+def body(lines: list[bytes]) -> list[bytes]:
+    return lines[1:]
+
+
+def read(lines: list[bytes]) -> list[Line]:
+    return [json.loads(line) for line in lines]
+
+
+def number(place: Place, workspace: str = "w") -> dict[str, int]:
+    with place.rt.storage.read() as view:
+        found = view.workspaces.by_slug(workspace)
+        assert found is not None
+    return rows(place, workspace_key=found.key)
+
+
+def without(numbers: dict[str, int]) -> dict[str, int]:
+    """But for what stays: tasks that are done, and what was spent."""
+    return {name: n for name, n in numbers.items() if name not in ("tasks", "usage")}
+
+
+def test_every_record_has_its_place() -> None:
+    placed = {shape.record for shape in shapes.SHAPES.values()} | shapes.STAYS
+    assert placed == {spec.record for spec in TABLES}
+
+
+def test_every_kind_of_task_can_travel() -> None:
+    assert set(HANDLERS) <= {*tasks.NAMED, *tasks.STAYS}
+
+
+def test_no_key_of_the_storage_travels(filled: Place) -> None:
+    for line in read(exported(filled)):
+        assert "key" not in line
+        assert not [name for name in line if name.endswith(("_key", "_keys"))], line
+
+
+def test_what_comes_back_is_what_went(filled: Place, second: Place) -> None:
+    lines = exported(filled)
+    before = number(filled)
+    report = importing.load(second.rt, iter(lines))
+    assert body(exported(second)) == body(lines)
+    after = number(second)
+    assert without(after) == without(before)
+    assert report.stored["messages"] == before["messages"]
+    assert report.stored["vectors"] == report.stored["conclusions"]
+
+
+def test_twice_is_once(filled: Place, second: Place) -> None:
+    lines = exported(filled)
+    importing.load(second.rt, iter(lines))
+    there = number(second)
+    again = importing.load(second.rt, iter(lines))
+    assert not any(again.stored.values())
+    assert number(second) == there
+    assert body(exported(second)) == body(lines)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.4, 0.7, 0.95])
+def test_what_broke_off_goes_on(filled: Place, second: Place, share: float) -> None:
+    lines = exported(filled)
+    with pytest.raises(UnreadableExport, match="cut off"):
+        importing.load(second.rt, iter(lines[: int(len(lines) * share)]))
+    importing.load(second.rt, iter(lines))
+    assert body(exported(second)) == body(lines)
+
+
+def test_found_and_worked_on_where_it_goes(filled: Place, second: Place) -> None:
+    """Search, vectors, counters and waiting work are those of a workspace that grew there."""
+    importing.load(second.rt, iter(exported(filled)))
+    for place in (filled, second):
+        place.work()
+        with place.rt.storage.read() as view:
+            workspace = view.workspaces.by_slug("w")
+            assert workspace is not None
+            found = recall.find_messages(place.rt, view, workspace.key, "sold apples", 5)
+            near = recall.find_conclusions(place.rt, view, workspace.key, "sold all my apples", 3)
+        assert found[0].content == "I sold all my apples."
+        assert "sold" in near[0].conclusion.content
+
+
+def test_the_order_of_equal_times_is_kept(filled: Place, second: Place) -> None:
+    made = conclusions.create(filled.rt, WHO, "w", [conclusions.ConclusionDraft(f"thing {n}", "alice", "bob", "talk") for n in range(20)])
+    importing.load(second.rt, iter(exported(filled)))
+    with second.rt.storage.read() as view:
+        uids = [row.uid for row in view.rows.page(r.Conclusion, where(observed="bob", observer="alice"))]
+    assert uids[-20:] == [row.uid for row in made]
+
+
+def test_under_another_name(filled: Place) -> None:
+    """In the same store: rows of its own, and the original untouched."""
+    lines = exported(filled)
+    report = importing.load(filled.rt, iter(lines), as_slug="copy")
+    assert report.workspace == "copy"
+    assert body(exported(filled)) == body(lines)
+    here, there = number(filled), number(filled, "copy")
+    assert without(there) == without(here)
+    texts = [Counter(line.get("content") for line in read(exported(filled, name)) if line["type"] == "messages") for name in ("w", "copy")]
+    assert texts[0] == texts[1]
+    again = importing.load(filled.rt, iter(lines), as_slug="copy")
+    assert not again.stored["messages"]
+    links = [line for line in read(exported(filled, "copy")) if line["type"] == "conclusions" and line["source_ids"]]
+    own = {line["uid"] for line in read(exported(filled, "copy")) if line["type"] == "conclusions"}
+    assert all(set(line["source_ids"]) <= own for line in links)
+
+
+def test_secrets_stay_unless_they_are_asked_for(filled: Place) -> None:
+    asked, plain = ({line["type"] for line in read(exported(filled, wanted=w))} for w in (EVERYTHING, Wanted()))
+    assert asked - plain == {"webhook_endpoints", "deliveries"}
+    assert b'"secret"' not in b"".join(exported(filled, wanted=Wanted())[1:])
+
+
+def test_without_vectors_they_are_made_there(filled: Place, second: Place) -> None:
+    lines = exported(filled, wanted=Wanted(vectors=False))
+    assert not [line for line in read(lines) if line["type"] in (shapes.VECTOR, "spaces")]
+    importing.load(second.rt, iter(lines))
+    second.work()
+    original = {(line["uid"], line["vector"]) for line in read(exported(filled)) if line["type"] == shapes.VECTOR}
+    made = {(line["uid"], line["vector"]) for line in read(exported(second)) if line["type"] == shapes.VECTOR}
+    assert {uid for uid, _ in original} <= {uid for uid, _ in made}
+
+
+def test_what_is_being_deleted_stays_behind(filled: Place) -> None:
+    erasure.delete_session(filled.rt, WHO, "w", "other")
+    kinds = Counter(line["type"] for line in read(exported(filled)))
+    assert kinds["sessions"] == 1
+    assert {line["session"] for line in read(exported(filled)) if line["type"] == "messages"} == {"talk"}
+
+
+def test_a_file_in_both_forms(filled: Place, tmp_path: Path) -> None:
+    for name in ("w.jsonl", "w.jsonl.gz"):
+        with writing(str(tmp_path / name)) as out:
+            for line in exported(filled):
+                out.write(line)
+        with reading(str(tmp_path / name)) as data:
+            assert body(list(data)) == body(exported(filled))
+    assert gzip.decompress((tmp_path / "w.jsonl.gz").read_bytes()).startswith(b"{")
+    assert sorted(path.name for path in tmp_path.glob("w.*")) == ["w.jsonl", "w.jsonl.gz"]
+
+
+def test_a_copy_is_compared(filled: Place, second: Place) -> None:
+    report = copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING)
+    assert report.stored["messages"] == number(filled)["messages"]
+    second.say("talk", ("alice", "I live here now."))
+    with pytest.raises(Different, match="differs from the original"):
+        copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING)
+
+
+class TestRefused:
+    def damaged(self, lines: list[bytes], place: int, data: bytes) -> Iterator[bytes]:
+        return iter([*lines[:place], data, *lines[place + 1 :]])
+
+    def test_nothing(self, second: Place) -> None:
+        with pytest.raises(UnreadableExport, match="empty"):
+            importing.load(second.rt, iter([]))
+
+    def test_something_else(self, second: Place) -> None:
+        with pytest.raises(UnreadableExport, match="no export of memservice"):
+            importing.load(second.rt, iter([b'{"type": "peers"}\n']))
+
+    def test_a_newer_version(self, filled: Place, second: Place) -> None:
+        lines = exported(filled)
+        header = json.loads(lines[0]) | {"version": 99}
+        with pytest.raises(UnreadableExport, match="version 99"):
+            importing.load(second.rt, self.damaged(lines, 0, json.dumps(header).encode()))
+
+    def test_a_changed_line(self, filled: Place, second: Place) -> None:
+        lines = exported(filled)
+        place = next(n for n, line in enumerate(lines) if b'"type":"messages"' in line)
+        with pytest.raises(UnreadableExport, match="checksum"):
+            importing.load(second.rt, self.damaged(lines, place, lines[place].replace(b"apples", b"pears!")))
+
+    def test_a_torn_line(self, filled: Place, second: Place) -> None:
+        lines = exported(filled)
+        with pytest.raises(UnreadableExport, match="line 4 is no JSON"):
+            importing.load(second.rt, self.damaged(lines, 3, lines[3][:10]))
+
+    def test_a_name_that_is_taken(self, filled: Place, second: Place) -> None:
+        workspaces.get_or_create(second.rt, WHO, "w", None, None)
+        with pytest.raises(Conflict, match="--as"):
+            importing.load(second.rt, iter(exported(filled)))
+
+    def test_a_workspace_that_does_not_exist(self, filled: Place) -> None:
+        with pytest.raises(NotFound, match="nowhere"):
+            exported(filled, "nowhere")
+
+
+def test_units_are_of_the_keys_here(filled: Place, second: Place) -> None:
+    """Waiting work belongs to the rows as they are numbered here."""
+    for n in range(7):
+        workspaces.get_or_create(second.rt, WHO, f"before-{n}", None, None)
+    importing.load(second.rt, iter(exported(filled)))
+    with second.rt.storage.read() as view:
+        place = view.workspaces.by_slug("w")
+        assert place is not None
+        waiting = view.rows.page(r.Task, where(workspace_key=place.key, state=r.PENDING))
+    assert waiting
+    assert all(task.unit == outbox.unit_of(task) and f":{place.key}" in task.unit for task in waiting)
+    assert {dataclasses.asdict(task)["kind"] for task in waiting} >= {"representation", "scope_backfill"}

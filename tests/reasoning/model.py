@@ -1,0 +1,117 @@
+"""A language model of which a test decides what it answers, offered the way a plugin offers one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from logging import getLogger
+from pathlib import Path
+from typing import Any
+
+from memservice.hookspecs import hookimpl
+from memservice.plugins import load_plugins
+from memservice.reasoning.models import Models
+from memservice.settings import load_settings
+from memservice.spi.llm import Completion, CompletionRequest, ModelCall, ToolCall
+from memservice.spi.providers import Context, LanguageModelProvider
+
+NOW = datetime(2024, 5, 17, 12, 30, tzinfo=UTC)
+
+Reply = Completion | str | Mapping[str, Any] | Exception
+"""A text, a document that is written as JSON, a whole completion, or what is raised."""
+
+
+class ScriptedModel:
+    """Gives its `replies` one after the other, then whatever `say` answers. A stream gives a reply word by word.
+
+    A reply in a list of replies may be a list itself: a stream then gives its texts, and raises or ends with the last one.
+    """
+
+    def __init__(self, *replies: Reply, name: str = "scripted") -> None:
+        self.name = self.__name__ = name
+        self.replies: list[Reply | list[Reply]] = list(replies)
+        self.say: Callable[[CompletionRequest], Reply] = lambda request: "Yes."
+        self.requests: list[CompletionRequest] = []
+        self.opened: list[Mapping[str, Any]] = []
+        self.closed = 0
+        """Streams that were left before their end."""
+
+    def complete(self, request: CompletionRequest) -> Completion:
+        self.requests.append(request)
+        return _completion(self._next(request))
+
+    def stream(self, request: CompletionRequest) -> Iterator[str | Completion]:
+        self.requests.append(request)
+        reply = self._next(request)
+        parts = reply if isinstance(reply, list) else None
+        try:
+            if parts is not None:
+                for part in parts:
+                    if isinstance(part, Exception):
+                        raise part
+                    yield part if isinstance(part, str) else _completion(part)
+                return
+            done = _completion(reply)
+            yield from (piece for piece in done.content.split(" ") if piece)
+            yield done
+        except GeneratorExit:
+            self.closed += 1
+            raise
+
+    def _next(self, request: CompletionRequest) -> Any:
+        return self.replies.pop(0) if self.replies else self.say(request)
+
+    def _open(self, settings: Mapping[str, Any], context: Context) -> ScriptedModel:
+        self.opened.append(settings)
+        return self
+
+    @hookimpl
+    def memservice_llms(self) -> Iterable[LanguageModelProvider]:
+        yield LanguageModelProvider(name=self.name, open=self._open)
+
+    @property
+    def last(self) -> CompletionRequest:
+        return self.requests[-1]
+
+    def prompts(self) -> list[str]:
+        """What each request said last."""
+        return [request.turns[-1].content for request in self.requests]
+
+
+def _completion(reply: Reply) -> Completion:
+    if isinstance(reply, Exception):
+        raise reply
+    if isinstance(reply, Completion):
+        return reply
+    text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+    return Completion(text, finish_reason="stop", input_tokens=100, output_tokens=10, cache_read_tokens=1, cache_write_tokens=2)
+
+
+class Bench:
+    """The models of a process, scripted ones among them, with the pauses that were made and the calls that were told of."""
+
+    def __init__(self, *plugins: ScriptedModel, **settings: str) -> None:
+        self.calls: list[ModelCall] = []
+        self.pauses: list[float] = []
+        loaded = load_settings(environ=settings, cwd=Path(__file__).parent)
+        context = Context(lambda: NOW, getLogger("test"), called=self.calls.append)
+        self.models = Models(loaded, load_plugins(loaded, extra=plugins), context, sleep=self.pauses.append)
+
+
+SCRIPTED = {
+    f"{place}_MODEL_CONFIG__{setting}": value
+    for place in (
+        *("DERIVER", "SUMMARY"),
+        *("DREAM_DEDUCTION", "DREAM_INDUCTION"),
+        *(f"DIALECTIC_LEVELS__{level}_" for level in ("MINIMAL", "LOW", "MEDIUM", "HIGH", "MAX")),
+    )
+    for setting, value in (("TRANSPORT", "scripted"), ("MODEL", "scripted-1"))
+}
+"""Settings by which every task asks the scripted model."""
+
+
+def calling(*calls: tuple[str, Mapping[str, Any]], beside: str = "") -> Completion:
+    """A reply that calls tools, maybe with a text beside the calls."""
+    made = [ToolCall(f"call-{number}", name, dict(arguments)) for number, (name, arguments) in enumerate(calls)]
+    return Completion(beside, tuple(made), "tool_calls", input_tokens=50, output_tokens=5)

@@ -1,0 +1,204 @@
+"""The look-ups of a reasoner: what each gives, within what it may see, and what is remembered of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from memservice.domain.filters import where
+from memservice.domain.records import EXPLICIT, Conclusion, Message, Workspace
+from memservice.services import cards, conclusions, erasure, evidence
+from memservice.services.evidence import Bounds
+from memservice.services.toolbox import Tools
+from memservice.spi.reasoner import Evidence
+from memservice.spi.toolbox import Passage, ToolRefused
+from memservice.spi.where import Where
+from services.world import ME, WORKSPACE, Small
+
+
+def tools(small: Small, observer: str | None = "alice", sessions: Sequence[str] | None = None, has_cards: bool = False) -> Tools:
+    """Those of a question to a peer about itself, or over the workspace; an allowlist of sessions where one is given."""
+    with small.rt.storage.read() as view:
+        (place,) = view.rows.page(Workspace, where(slug=WORKSPACE))
+        bounds = Bounds(place.key)
+        if observer is not None:
+            peer = view.peers.by_slug(place.key, observer)
+            assert peer is not None
+            allowed = None if sessions is None else [s.key for s in view.sessions.by_slugs(place.key, sessions)]
+            bounds = Bounds(
+                place.key,
+                narrowed=Where(observers=(peer.key,)),
+                condition=where(observer_key=peer.key),
+                sessions=evidence.seen(view, peer, allowed),
+                has_chains=allowed is None,
+            )
+            if allowed is not None:
+                bounds = replace(bounds, condition=where(observer_key=peer.key, level=EXPLICIT, session_key=tuple(allowed)))
+    return Tools(small.rt, WORKSPACE, bounds, has_cards=has_cards)
+
+
+def texts(found: Sequence[Passage]) -> list[list[str]]:
+    """What was found, a list a passage; a star before what was asked for."""
+    return [[("*" if item.asked_for else "") + item.content for item in passage] for passage in found]
+
+
+def contents(found: Sequence[Evidence]) -> list[str]:
+    return [item.content for item in found]
+
+
+class TestMessages:
+    def test_hits_stand_with_what_is_around_them(self, small: Small) -> None:
+        small.say("s", *[("alice", text) for text in ("One.", "Two.", "Three.", "A heron!", "Five.", "Six.", "Seven.")])
+        assert texts(tools(small).messages("heron", 1)) == [["Two.", "Three.", "*A heron!", "Five.", "Six."]]
+
+    def test_stretches_that_touch_are_one(self, small: Small) -> None:
+        small.say("s", *[("alice", text) for text in ("A heron.", "Two.", "Three.", "Another heron.", "Five.", "Six.", "Seven.")])
+        small.say("t", ("alice", "No bird."), ("alice", "A heron again."))
+        found = sorted(texts(tools(small).containing("heron", 10)), key=len)
+        assert found == [["No bird.", "*A heron again."], ["*A heron.", "Two.", "Three.", "*Another heron.", "Five."]]
+
+    def test_a_span_of_time(self, small: Small) -> None:
+        for day in (1, 2, 3):
+            small.say(f"s{day}", ("alice", f"Heron number {day}."), at=datetime(2024, 5, day, 12, tzinfo=UTC))
+        noon = datetime(2024, 5, 2, 12, tzinfo=UTC)
+        box = tools(small)
+        assert sorted(texts(box.messages("heron", 10, since=noon))) == [["*Heron number 2."], ["*Heron number 3."]]
+        assert sorted(texts(box.messages("heron", 10, until=noon))) == [["*Heron number 1."], ["*Heron number 2."]]
+        assert texts(box.messages("heron", 10, noon, noon)) == [["*Heron number 2."]]
+
+    def test_exactly_a_text_newest_first(self, small: Small) -> None:
+        small.say("s", ("alice", "The code is XK-42b."), at=datetime(2024, 5, 1, tzinfo=UTC))
+        small.say("t", ("alice", "xk-42B, as I said."), at=datetime(2024, 5, 2, tzinfo=UTC))
+        small.say("u", ("alice", "XK 42b is another one; 100%_sure."), at=datetime(2024, 5, 3, tzinfo=UTC))
+        box = tools(small)
+        assert texts(box.containing("XK-42b", 10)) == [["*xk-42B, as I said."], ["*The code is XK-42b."]]
+        assert texts(box.containing("XK-42b", 1)) == [["*xk-42B, as I said."]]
+        assert texts(box.containing("00%_su", 10)) == [["*XK 42b is another one; 100%_sure."]]
+        assert box.containing("%", 10) != []
+        assert box.containing("a_d", 10) == []
+
+    def test_parts_of_words_are_looked_for_among_the_newest(self, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+        small.say("s", ("alice", "Kingfishers."), *[("alice", "Nothing.")] * 5)
+        assert texts(tools(small).containing("ngfish", 10)) == [["*Kingfishers.", "Nothing."]]
+        monkeypatch.setattr("memservice.services.toolbox.LOOKED_THROUGH", 3)
+        assert tools(small).containing("ngfish", 10) == []
+        assert len(tools(small).containing("Kingfishers", 10)) == 1
+
+    def test_by_date_from_either_end(self, small: Small) -> None:
+        for day in range(1, 6):
+            small.say("st"[day % 2], ("alice", f"Day {day}."), at=datetime(2024, 5, day, tzinfo=UTC))
+        box = tools(small)
+        second = datetime(2024, 5, 2, tzinfo=UTC)
+        assert texts(box.between(second, None, 2)) == [["*Day 5."], ["*Day 4."]]
+        assert texts(box.between(second, None, 2, newest_first=False)) == [["*Day 2."], ["*Day 3."]]
+        assert texts(box.between(None, second, 9)) == [["*Day 2."], ["*Day 1."]]
+
+    def test_only_of_sessions_that_may_be_seen(self, small: Small) -> None:
+        small.say("s", ("alice", "A heron at home."), ("bob", "Indeed a heron."))
+        small.say("secret", ("bob", "My heron is secret."))
+        everything = tools(small, None)
+        for box, number in ((tools(small), 2), (tools(small, sessions=["secret"]), 0), (tools(small, "bob"), 3), (everything, 3)):
+            for found in (box.messages("heron", 10), box.containing("heron", 10), box.between(datetime(2000, 1, 1, tzinfo=UTC), None, 10)):
+                assert sum(len(passage) for passage in found) == number
+
+    def test_sessions_that_are_being_deleted_are_left_out(self, small: Small) -> None:
+        small.say("s", ("alice", "A heron at home."))
+        small.say("gone", ("alice", "A heron at work."))
+        erasure.delete_session(small.rt, ME, WORKSPACE, "gone")
+        box = tools(small, None)
+        assert texts(box.between(None, datetime(2100, 1, 1, tzinfo=UTC), 10)) == [["*A heron at home."]]
+
+
+class TestConclusions:
+    def derived(self, small: Small, content: str, level: str, *sources: Conclusion) -> Conclusion:
+        """Stored as a dream does it."""
+        (row,) = small.conclude("alice", "alice", content)
+        ids = [source.uid for source in sources]
+        with_sources = replace(row, level=level, source_ids=ids)
+        small.rt.storage.write(lambda view: view.conclusions.put([with_sources]))
+        return with_sources
+
+    def test_each_fact_once_and_only_what_may_be_seen(self, small: Small) -> None:
+        small.peer("alice", "bob")
+        small.say("s", ("alice", "Hello."), ("bob", "Hello."))
+        small.conclude("alice", "bob", "Bob has a heron.", session="s")
+        small.conclude("bob", "bob", "Bob has a heron.")
+        small.conclude("alice", "alice", "Alice fears a heron.")
+        assert sorted(contents(tools(small).conclusions("heron", 10))) == ["Alice fears a heron.", "Bob has a heron."]
+        assert sorted(contents(tools(small, None).conclusions("heron", 10))) == ["Alice fears a heron.", "Bob has a heron."]
+        assert contents(tools(small, sessions=["s"]).conclusions("heron", 10)) == ["Bob has a heron."]
+        assert len(tools(small).conclusions("heron", 1)) == 1
+
+    def test_a_chain_shows_superseded_grounds_too(self, small: Small) -> None:
+        small.peer("alice")
+        (one,) = small.conclude("alice", "alice", "Alice moved to Ghent.")
+        (two,) = small.conclude("alice", "alice", "Alice sold her car.")
+        drawn = self.derived(small, "Alice cycles.", "deductive", one, two)
+        top = self.derived(small, "Alice is fit.", "inductive", drawn)
+        small.rt.storage.write(lambda view: view.rows.change(Conclusion, where(key=two.key), state="superseded", superseded_by=drawn.key))
+        chain = tools(small).chain(drawn.uid)
+        assert (chain.conclusion.content, chain.conclusion.source_ids) == ("Alice cycles.", (one.uid, two.uid))
+        assert contents(chain.sources) == ["Alice moved to Ghent.", "Alice sold her car."]
+        assert contents(chain.consequences) == ["Alice is fit."]
+        assert chain.consequences[0].uid == top.uid
+
+    def test_no_chains_under_an_allowlist(self, small: Small) -> None:
+        small.say("s", ("alice", "Hello."))
+        (one,) = small.conclude("alice", "alice", "Alice moved to Ghent.", session="s")
+        box = tools(small, sessions=["s"])
+        assert not box.has_chains
+        with pytest.raises(ToolRefused, match="certain sessions"):
+            box.chain(one.uid)
+
+    def test_messages_behind_one(self, small: Small) -> None:
+        said = small.say("s", *[("alice", text) for text in ("One.", "Two.", "I moved to Ghent.", "Four.", "Five.")])
+        (one,) = small.conclude("alice", "alice", "Alice moved to Ghent.", session="s")
+        small.rt.storage.write(lambda view: view.conclusions.put([replace(one, message_keys=[said[2].key])]))
+        drawn = self.derived(small, "Alice lives in Belgium.", "deductive", one)
+        around = [["Two.", "*I moved to Ghent.", "Four."]]
+        assert texts(tools(small).behind(one.uid)) == around
+        # A drawn one has no messages of its own: those behind its grounds are shown.
+        assert texts(tools(small).behind(drawn.uid)) == around
+        other = small.say("t", ("alice", "Hello."))
+        assert other
+        assert tools(small, sessions=["s"]).behind(one.uid) != []
+
+    def test_what_may_not_be_seen_is_not_there(self, small: Small) -> None:
+        small.peer("alice", "bob")
+        (others,) = small.conclude("bob", "bob", "Bob robs banks.")
+        (own,) = small.conclude("alice", "alice", "Alice paints.")
+        conclusions.delete(small.rt, ME, WORKSPACE, own.uid)
+        for uid in (others.uid, own.uid, "nobody", ""):
+            for look in (tools(small).chain, tools(small).behind):
+                with pytest.raises(ToolRefused, match="no conclusion"):
+                    look(uid)
+
+
+class TestCards:
+    def test_a_peers_own(self, small: Small) -> None:
+        small.peer("alice", "bob")
+        cards.put(small.rt, ME, WORKSPACE, "alice", None, ["IDENTITY: Alice"])
+        box = tools(small, None, has_cards=True)
+        assert box.card("alice") == ["IDENTITY: Alice"]
+        assert box.card("bob") == []
+        with pytest.raises(ToolRefused, match="no peer 'nobody'"):
+            box.card("nobody")
+        with pytest.raises(ToolRefused, match="not used"):
+            tools(small, None).card("alice")
+
+
+def test_what_was_handed_out_is_remembered_once_in_order(small: Small) -> None:
+    small.say("s", ("alice", "A heron."), ("alice", "Two."), ("alice", "A newt."))
+    small.conclude("alice", "alice", "Alice saw a newt.")
+    small.conclude("alice", "alice", "Alice saw a heron.")
+    box = tools(small)
+    box.containing("newt", 5)
+    box.messages("heron", 5)
+    box.conclusions("heron", 1)
+    box.conclusions("newt heron", 5)
+    assert [row.content for row in box.messages_read.values()] == ["Two.", "A newt.", "A heron."]
+    assert [row.content for row in box.conclusions_read.values()] == ["Alice saw a heron.", "Alice saw a newt."]
+    assert all(isinstance(row, Message) for row in box.messages_read.values())

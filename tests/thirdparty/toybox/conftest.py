@@ -1,0 +1,3 @@
+"""A report at the end: what was declared, what was left out for lack of it."""
+
+pytest_plugins = ["memservice.testing.report"]

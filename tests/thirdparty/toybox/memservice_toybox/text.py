@@ -1,0 +1,69 @@
+"""Full text: the terms of each row as a document in the storage's own transaction, and a look at all of a workspace's."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, cast
+
+from memservice.spi.capabilities import Capability
+from memservice.spi.storage import View
+from memservice.spi.text import TextHit, TextMatches, TextRow
+from memservice.spi.where import Where, fits
+
+from .documents import ToyRows
+
+KINDS = ("message", "conclusion", "document")
+
+
+class ToyText:
+    capabilities = frozenset({Capability.TRANSACTIONAL})
+
+    def add(self, view: View | None, kind: str, workspace: int, rows: Sequence[TextRow]) -> None:
+        _connection(view, kind).executemany(
+            "INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", [(workspace, kind, row.key, _written(row)) for row in rows]
+        )
+
+    def remove(self, view: View | None, kind: str, workspace: int, keys: Sequence[int]) -> None:
+        _connection(view, kind).executemany(
+            "DELETE FROM texts WHERE workspace = ? AND kind = ? AND key = ?", [(workspace, kind, key) for key in keys]
+        )
+
+    def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+        bodies = _connection(view, kind).execute("SELECT body FROM texts WHERE workspace = ? AND kind = ?", (workspace, kind))
+        rows = [_read(body) for (body,) in bodies]
+        held = {row.key: {term: number for term, number in Counter(row.terms).items() if term in terms} for row in rows}
+        frequencies = {term: sum(term in counts for counts in held.values()) for term in terms}
+        hits = [TextHit(row.key, held[row.key], len(row.terms)) for row in rows if held[row.key] and fits(row, where)]
+        # Those with the rarest terms first, of equals the newest.
+        hits.sort(key=lambda hit: (sorted(frequencies[term] for term in hit.terms), -hit.key))
+        length = sum(len(row.terms) for row in rows) / len(rows) if rows else 0.0
+        return TextMatches(len(rows), length, frequencies, hits[: max(k, 0)])
+
+    def drop(self, view: View | None, workspace: int, limit: int) -> int:
+        connection = _connection(view, KINDS[0])
+        found = connection.execute("SELECT kind, key FROM texts WHERE workspace = ? LIMIT ?", (workspace, limit)).fetchall()
+        connection.executemany("DELETE FROM texts WHERE workspace = ? AND kind = ? AND key = ?", [(workspace, *place) for place in found])
+        return len(found)
+
+
+def _connection(view: View | None, kind: str) -> sqlite3.Connection:
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind of text {kind!r}; known: {', '.join(KINDS)}")
+    if view is None:
+        raise TypeError("this index lives in the toybox and needs one of its views")
+    return cast(ToyRows, view.rows).connection
+
+
+def _written(row: TextRow) -> str:
+    values: dict[str, Any] = asdict(row)
+    return json.dumps(values | {"terms": list(row.terms), "at": row.at.isoformat() if row.at else None})
+
+
+def _read(body: str) -> TextRow:
+    values = json.loads(body)
+    return TextRow(**values | {"at": datetime.fromisoformat(values["at"]) if values["at"] else None})
