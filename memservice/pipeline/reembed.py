@@ -3,10 +3,13 @@
 A workspace is moved under a lease, so that one process at a time does it, and each step looks anew for what is missing. Work that was
 interrupted anywhere therefore goes on where it was when it is begun again.
 
-1. `build`: for each kind a space in state `building` is filled until no row is left, then building and active become active and retired in
-   one transaction. Who writes meanwhile goes on with the old space; queries go to the active one, whichever that is when they read it.
+1. `build`: for each kind a space in state `building` is filled until less than a batch was left, then building and active become active
+   and retired in one transaction. Who writes meanwhile goes on with the old space; queries go to the active one, whichever that is when
+   they read it.
 2. `settle`, a moment later, when all that was under way has ended: rows that were stored just before the change get their vectors, and the
    retired spaces are dropped.
+
+To wait until no row is left would be to wait for a moment in which nobody writes.
 """
 
 from __future__ import annotations
@@ -215,34 +218,36 @@ def _change_places(view: View, lease: Lease, place: Workspace, before: _Before) 
 
 
 def _fill(rt: Runtime, target: Embedder, place: Workspace, space: Space, lease: Lease, progress: Progress) -> int:
-    """Make every vector that the space lacks, and take out those whose rows are gone; returns how many were made."""
+    """Make the vectors that the space lacks, and take out those whose rows are gone; returns how many were made. Rows that are stored
+    while the last batch is made stay without."""
     kind: Kind = space.kind  # type: ignore[assignment]  # it is one of the three
     made, after = 0, 0
     while True:
         with rt.storage.read() as view:
             rows = view.rows.page(RECORDS[kind], _rows(kind, place.key, after), limit=ROWS_AT_ONCE)
-            inside = None if not rt.vectors_transactional else _keys(rt, view, space, after, rows)
+            end = rows[-1].key if len(rows) == ROWS_AT_ONCE else None
+            inside = None if not rt.vectors_transactional else _keys(rt, view, space, after, end)
         if inside is None:
-            inside = _keys(rt, None, space, after, rows)
+            inside = _keys(rt, None, space, after, end)
         missing = [row for row in rows if row.key not in inside and row.content.strip()]
         gone = sorted(inside - {row.key for row in rows})
         if missing or gone:
             vectors = _vectors(rt, target, place, space, missing)
             _store(rt, space, lease, kind, missing, vectors, gone)
         made += len(missing)
-        if not rows:
-            return made
         progress(len(rows))
-        after = rows[-1].key
+        if end is None:
+            return made
+        after = end
 
 
-def _keys(rt: Runtime, view: View | None, space: Space, after: int, rows: Sequence[Any]) -> set[int]:
-    """Keys that the space has from `after` on, as far as these rows go; all that follow if there are none."""
+def _keys(rt: Runtime, view: View | None, space: Space, after: int, end: int | None) -> set[int]:
+    """Keys that the space has behind `after`, up to and with `end`."""
     found: set[int] = set()
     while True:
         some = rt.vectors.keys(view, space, after, limit=ROWS_AT_ONCE)
-        found.update(key for key in some if not rows or key <= rows[-1].key)
-        if len(some) < ROWS_AT_ONCE or (rows and some[-1] >= rows[-1].key):
+        found.update(key for key in some if end is None or key <= end)
+        if len(some) < ROWS_AT_ONCE or (end is not None and some[-1] >= end):
             return found
         after = some[-1]
 

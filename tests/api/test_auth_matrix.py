@@ -70,6 +70,7 @@ _W, _P, _S = "/v3/workspaces/acme", "/v3/workspaces/acme/peers/alice", "/v3/work
 
 TABLE = {
     "GET /health": Row("/health", ANYBODY),
+    "GET /health/ready": Row("/health/ready", ANYBODY),
     "GET /openapi.json": Row("/openapi.json", ANYBODY),
     "GET /v3/openapi.json": Row("/v3/openapi.json", ANYBODY),
     "GET /metrics": Row("/metrics", ANYBODY),

@@ -13,7 +13,7 @@ import pytest
 
 from backends.stores import store_of
 from crash.processes import Service, eventually, send
-from crash.writers import Writer, writing
+from crash.writers import LEAST, Writer, writing
 from memservice.domain.records import Conclusion, Message, Session, Summary
 from memservice.pipeline.worker import Worker
 from memservice.plugins import load_plugins
@@ -117,7 +117,7 @@ def survive(serve: Serve, folder: Path, kills: int, seed: int, uri: str | None =
         assert set(own) <= {*writer.acknowledged, *writer.given_up}
         assert len(own) == len(set(own)), "what was not acknowledged is there at most once"
         assert not (writer.keys and writer.given_up)
-        assert len(own) >= 60
+        assert len(own) >= LEAST
     held, covered = found_in(rt)
     rt.close()
     expected, covering = without_ends(stored, folder)
