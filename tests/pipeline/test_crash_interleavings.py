@@ -134,10 +134,12 @@ class World:
                 self.stand_still()
 
     def found(self) -> dict[str, Any]:
-        """All that matters after everything was worked on, with the order of each peer's conclusions."""
+        """All that matters after everything was worked on, with the order of each peer's conclusions. Of a summary, what it is up to: whether
+        it was made in one step or in two depends on when a worker was there, ended or not."""
         self.work()
         orders = {author: self.place.texts(author) for author in AUTHORS}
-        return {**held(self.rt), "orders": orders}
+        found = held(self.rt)
+        return {**found, "summaries": [(kind, last) for kind, _, last in found["summaries"]], "orders": orders}
 
 
 def same_as_without(folder: Path, uri: str, whole_uri: str, steps: Sequence[Step]) -> int:
