@@ -10,6 +10,8 @@ import pytest
 
 import redis_server
 
+pytest.register_assert_rewrite("api.three_nouns")  # assertions outside of test files
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -10,106 +10,23 @@ import pytest
 from api.three import ALICE, Face, Three
 from api.three import three as three
 from api.three import writer as writer
+from api.three_nouns import SharedNouns
+from api.three_nouns import talk as talk
 from api.v1_world import uid
 from memservice.pipeline.worker import Worker
 
-TORTOISE = "I adopted a tortoise named Balthazar."
+
+class TestSharedNouns(SharedNouns):
+    """Through the routes; tests/e2e/test_one_workspace.py has them through the published clients."""
 
 
-@pytest.fixture
-def talk(three: Three, writer: Face) -> str:
-    """The uid of a session of alice's that the writer made, in a workspace that the writer made."""
-    writer.make_workspace({})
-    writer.make_peer(ALICE, {})
-    return writer.make_session(ALICE, {})
-
-
-def test_workspaces(three: Three, writer: Face) -> None:
-    writer.make_workspace({"a": 1})
-    assert [face.workspace() for face in three.all()] == [{"a": 1}] * 3
-    writer.set_workspace({"b": [2]})
-    assert [face.workspace() for face in three.all()] == [{"b": [2]}] * 3
-
-
-def test_peers(three: Three, writer: Face) -> None:
-    writer.make_workspace({})
-    writer.make_peer(ALICE, {"n": 1})
-    writer.make_peer("bob", {})
-    writer.make_peer("carol", {})
-    assert [face.peers() for face in three.all()] == [{ALICE: {"n": 1}, "bob": {}, "carol": {}}] * 3
-    writer.set_peer(ALICE, {"n": 2})
-    for face in three.all():
-        assert face.peers()[ALICE] == {"n": 2}
-
-
-def test_sessions(three: Three, writer: Face, talk: str) -> None:
-    others = [writer.make_session(ALICE, {"n": number}) for number in range(2)]
-    seen = [(talk, {}), (others[0], {"n": 0}), (others[1], {"n": 1})]
-    assert [face.sessions(ALICE) for face in three.all()] == [seen] * 3
-    writer.set_session(talk, ALICE, {"x": True})
-    for face in three.all():
-        assert face.sessions(ALICE)[0] == (talk, {"x": True})
-
-
-def test_messages(three: Three, writer: Face, talk: str) -> None:
-    writer.say(talk, ALICE, "one", "two")
-    writer.say(talk, "somebody", "three")
-    seen = writer.messages(talk, ALICE)
-    assert [(told.content, told.mine) for told in seen] == [("one", True), ("two", True), ("three", False)]
-    assert [face.messages(talk, ALICE) for face in three.all()] == [seen] * 3
-    assert [face.message(talk, ALICE, seen[2].id) for face in three.all()] == [seen[2]] * 3
-    writer.set_message(talk, ALICE, seen[1].id, {"seen": True})
-    assert [face.message(talk, ALICE, seen[1].id).metadata for face in three.all()] == [{"seen": True}] * 3
-
-
-def test_each_goes_on_where_another_left_off(three: Three, writer: Face, talk: str) -> None:
-    for number, face in enumerate(three.all()):
-        face.say(talk, ALICE, f"mine {number}")
-        face.say(talk, "somebody", f"not mine {number}")
-    said = [(f"{whose} {number}", whose == "mine") for number in range(3) for whose in ("mine", "not mine")]
-    for face in three.all():
-        assert [(told.content, told.mine) for told in face.messages(talk, ALICE)] == said
-
-
-def test_clones(three: Three, writer: Face, talk: str) -> None:
-    writer.set_session(talk, ALICE, {"a": 1})
-    said = writer.say(talk, ALICE, "one", "two", "three")
-    copies = [writer.clone(talk, ALICE, None), writer.clone(talk, ALICE, said[1])]
-    for face in three.all():
-        assert face.sessions(ALICE) == [(session, {"a": 1}) for session in (talk, *copies)]
-        for session, contents in zip(copies, (["one", "two", "three"], ["one", "two"]), strict=True):
-            told = face.messages(session, ALICE)
-            assert [each.content for each in told] == contents
-            assert all(each.mine for each in told)
-            assert not {each.id for each in told} & set(said)
-
-
-def test_each_clones_what_another_made(three: Three, writer: Face, talk: str) -> None:
-    writer.say(talk, ALICE, "one")
-    copies = [face.clone(talk, ALICE, None) for face in three.all()]
-    for face in three.all():
-        assert [session for session, _ in face.sessions(ALICE)] == [talk, *copies]
-        assert {told.content for session in copies for told in face.messages(session, ALICE)} == {"one"}
-
-
-def test_deleted_sessions(three: Three, writer: Face, talk: str) -> None:
-    kept = writer.make_session(ALICE, {})
-    writer.say(talk, ALICE, "one")
+def test_the_name_of_a_deleted_session_is_not_used_again(three: Three, writer: Face, talk: str) -> None:
     name = three.slug(talk)
     writer.delete_session(talk, ALICE)
-    for face in three.all():
-        assert face.sessions(ALICE) == [(kept, {})]
     for api in (three.second, three.newest):
         assert name not in api.ids("/sessions/list")
         api.missing(api.post("/sessions", {"id": name}), name)
         assert api.post(f"/sessions/{name}/messages", {"messages": [{"peer_id": ALICE, "content": "x"}]}).status_code == 404
-
-
-def test_conclusions(three: Three, writer: Face, talk: str) -> None:
-    made = [writer.conclude(ALICE, text) for text in ("alice sings", "alice dances", "alice lives in Ulm")]
-    seen = list(zip(made, ("alice sings", "alice dances", "alice lives in Ulm"), strict=True))
-    assert [face.known(ALICE) for face in three.all()] == [seen] * 3
-    assert [face.nearest(ALICE, "dances") for face in three.all()] == [made[1]] * 3
 
 
 @pytest.mark.parametrize("generation", ["v2", "v3"])
@@ -122,14 +39,9 @@ def test_a_conclusion_that_is_deleted_is_gone_everywhere(three: Three, writer: F
     assert [face.nearest(ALICE, "sings") for face in three.all()] == [kept] * 3
 
 
-def test_what_is_derived(three: Three, writer: Face, talk: str) -> None:
-    (said,) = writer.say(talk, ALICE, TORTOISE)
+def test_what_was_said_is_found_by_the_later_two(three: Three, writer: Face, talk: str) -> None:
+    (said,) = writer.say(talk, ALICE, "I adopted a tortoise named Balthazar.")
     Worker(three.runtime).run_until_idle()
-    (fact,) = writer.known(ALICE)
-    assert fact[1] == TORTOISE
-    assert [face.known(ALICE) for face in three.all()] == [[fact]] * 3
-    for face in three.all():
-        assert "Balthazar" in face.chat(ALICE, talk, "What is the tortoise called?")
     for api in (three.second, three.newest):
         assert [found["id"] for found in api.ok(api.post("/search", {"query": "Balthazar"}))] == [said]
 

@@ -14,6 +14,7 @@ from flask import Flask
 from api.conftest import Api, _numbers
 from api.second import Second
 from api.v1_world import First, uid
+from memservice.pipeline.worker import Worker
 from memservice.runtime import Runtime
 
 GENERATIONS = ("v1", "v2", "v3")
@@ -72,6 +73,9 @@ class Three:
 
     def all(self) -> Sequence[Face]:
         return list(self.faces.values())
+
+    def settle(self) -> None:
+        Worker(self.runtime).run_until_idle()
 
     def app(self) -> str:
         """The path of the workspace in the first generation."""

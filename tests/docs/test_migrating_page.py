@@ -16,10 +16,9 @@ import pytest
 from docs.blocks import blocks, table
 from e2e.environments import client_python
 from e2e.fixtures import CLIENT
-from e2e.other_clients import OLDER_CLIENT
-from e2e.second_generation import REQUIREMENTS
+from e2e.older_generations import FIRST_CLIENT, NODE_CORES, NODE_SDK, REQUIREMENTS
+from e2e.other_clients import NODE_CLIENT, OLDER_CLIENT
 from e2e.server import serving
-from e2e.test_first_client import FIRST_CLIENT
 from memservice.app import create_app
 from memservice.settings import Settings, load_settings
 
@@ -88,10 +87,11 @@ def test_the_programs_run_as_printed(page: Path, tmp_path: Path) -> None:
 def test_the_clients_are_those_that_tests_run(page: Path) -> None:
     listed = set()
     for client, *_ in table(page, "clients"):
-        for package, versions in re.findall(r"(honcho-[a-z]+) ([\d., ]+)", client):
-            listed |= {f"{package}=={version}" for version in re.findall(r"[\d.]+\d", versions)}
-    run: Sequence[str] = [*FIRST_CLIENT, *CLIENT, *OLDER_CLIENT, *(pin for pins in REQUIREMENTS.values() for pin in pins)]
-    assert listed == set(run)
+        for package, versions in re.findall(r"(@honcho-ai/[a-z]+|honcho-[a-z]+) ([\d., ]+)", client):
+            pin = "@" if package.startswith("@") else "=="
+            listed |= {f"{package}{pin}{version}" for version in re.findall(r"[\d.]+\d", versions)}
+    python: Sequence[str] = [*FIRST_CLIENT, *CLIENT, *OLDER_CLIENT, *(pin for pins in REQUIREMENTS.values() for pin in pins)]
+    assert listed == {*python, *NODE_CORES, *NODE_SDK, *NODE_CLIENT}
 
 
 def test_every_operation_of_the_first_generation_has_a_place(page: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from e2e.core_client.versions import PARTS
+from e2e.older_generations import ADMIN, core_python
+from e2e.older_generations import keyed_server as keyed_server
 from e2e.runs import Runs, scenarios
-from e2e.second_generation import ADMIN, core_python
-from e2e.second_generation import keyed_server as keyed_server
 from e2e.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600)]

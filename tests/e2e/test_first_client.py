@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from e2e.environments import client_python
+from e2e.older_generations import ADMIN, first_python
+from e2e.older_generations import keyed_server as keyed_server
 from e2e.runs import Runs, scenarios
-from e2e.second_generation import ADMIN
-from e2e.second_generation import keyed_server as keyed_server
 from e2e.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600)]
 
 PACKAGE = "first_client"
-FIRST_CLIENT = ("honcho-ai==0.2.0",)
 FACES = [pytest.param(face, marks=pytest.mark.xdist_group(f"first-{face}")) for face in ("sync", "async")]
 
 
 @pytest.fixture(scope="session")
 def runs(keyed_server: Server) -> Runs:
-    return Runs(client_python("honcho-ai-0.2", FIRST_CLIENT), PACKAGE, keyed_server.url, ADMIN)
+    return Runs(first_python(), PACKAGE, keyed_server.url, ADMIN)
 
 
 @pytest.mark.parametrize("face", FACES)

@@ -13,16 +13,17 @@ from typing import Any
 import pytest
 
 from e2e.environments import node_packages
-from e2e.second_generation import ADMIN
-from e2e.second_generation import keyed_server as keyed_server
+from e2e.older_generations import ADMIN, NODE_CORES
+from e2e.older_generations import keyed_server as keyed_server
 from e2e.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("node-core")]
 
 DRIVER = Path(__file__).parent / "node_core" / "driver.mjs"
 SECONDS = 200
-VERSIONS = {"1.8.0": 45, "2.2.0": 44}
-"""How many methods each has."""
+METHODS = {"1.8.0": 45, "2.2.0": 44}
+"""How many each version has."""
+VERSIONS = [pin.rpartition("@")[2] for pin in NODE_CORES]
 
 
 def scenarios() -> list[str]:
@@ -60,7 +61,7 @@ def test_all_scenarios_ran_and_every_method_is_called(results: dict[str, Any], k
     found = result(results, keyed_server, version)
     assert found["client"] == version
     assert sorted(found["scenarios"]) == scenarios()
-    assert (found["methods"], found["uncalled"]) == (VERSIONS[version], [])
+    assert (found["methods"], found["uncalled"]) == (METHODS[version], [])
 
 
 @pytest.mark.parametrize("version", VERSIONS)

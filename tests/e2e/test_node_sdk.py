@@ -13,16 +13,14 @@ from typing import Any
 import pytest
 
 from e2e.environments import node_packages
-from e2e.second_generation import ADMIN
-from e2e.second_generation import keyed_server as keyed_server
+from e2e.older_generations import ADMIN, NODE_SDK
+from e2e.older_generations import keyed_server as keyed_server
 from e2e.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("node-core")]
 
 DRIVER = Path(__file__).parent / "node_sdk" / "driver.mjs"
 SECONDS = 200
-CLIENT = ("@honcho-ai/sdk@1.5.0", "@honcho-ai/core@1.8.0")
-"""With the generated client beneath that it was published with: it asks for none in particular."""
 
 
 def scenarios() -> list[str]:
@@ -35,7 +33,7 @@ def result(keyed_server: Server) -> Any:
     missing = [tool for tool in ("node", "npm") if shutil.which(tool) is None]
     if missing:
         pytest.skip(f"the client for Node is not tested: there is no {' and no '.join(missing)} here")
-    folder = node_packages("honcho-sdk-node-1.5.0", CLIENT)
+    folder = node_packages("honcho-sdk-node-1.5.0", NODE_SDK)
     done = subprocess.run(
         ["node", str(DRIVER), keyed_server.url, str(folder), ADMIN],
         env={"PATH": os.environ["PATH"]},

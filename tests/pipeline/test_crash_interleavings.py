@@ -134,8 +134,10 @@ class World:
                 self.stand_still()
 
     def found(self) -> dict[str, Any]:
-        """All that matters after everything was worked on, with the order of each peer's conclusions. Of a summary, what it is up to: whether
-        it was made in one step or in two depends on when a worker was there, ended or not."""
+        """All that matters after everything was worked on, with the order of each peer's conclusions.
+
+        Of a summary, what it is up to: whether it was made in one step or in two depends on when a worker was there, ended or not.
+        """
         self.work()
         orders = {author: self.place.texts(author) for author in AUTHORS}
         found = held(self.rt)

@@ -1,0 +1,46 @@
+"""The same assertions through a published client of each generation, unmodified, on one workspace: whoever writes, all three read it.
+
+The assertions are those that tests/api/test_three_generations.py makes through the routes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from api.three import GENERATIONS, Face
+from api.three_nouns import SharedNouns
+from api.three_nouns import talk as talk
+from e2e.older_generations import ADMIN, core_python, first_python
+from e2e.older_generations import keyed_server as keyed_server
+from e2e.one_workspace.faces import Clients, Process, processes
+from e2e.server import Server
+
+pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("one-workspace")]
+
+
+@pytest.fixture(scope="module")
+def running(keyed_server: Server, published_client: Path) -> Iterator[dict[str, Process]]:
+    pythons = {"first": first_python(), "second": core_python("1.8.0"), "newest": published_client}
+    with processes(pythons, keyed_server.url, ADMIN) as running:
+        yield running
+
+
+@pytest.fixture
+def three(keyed_server: Server, running: dict[str, Process]) -> Iterator[Clients]:
+    clients = Clients(keyed_server.url, ADMIN, f"w-{uuid.uuid4().hex[:12]}", running)
+    yield clients
+    clients.close()
+
+
+@pytest.fixture(params=GENERATIONS)
+def writer(request: pytest.FixtureRequest, three: Clients) -> Face:
+    """The client of each generation in turn."""
+    return three.faces[request.param]
+
+
+class TestSharedNouns(SharedNouns):
+    """Every noun that all three clients have words for."""
