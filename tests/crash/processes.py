@@ -202,7 +202,7 @@ class Service:
         if self.uri.startswith("postgresql"):
             with connect(self.uri) as other:
                 return other.execute(sql.replace("?", "%s").encode(), values).fetchall()
-        with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=30)) as connection:
+        with closing(sqlite3.connect(f"file:{self.uri.removeprefix('sqlite:///')}?mode=ro", uri=True, timeout=30)) as connection:
             return connection.execute(sql, values).fetchall()
 
     def unfinished(self) -> int:
