@@ -441,12 +441,12 @@ def run(uri: str, examples: int, steps: int) -> None:
 
 @pytest.mark.timeout(300)
 def test_any_history_is_seen_alike() -> None:
-    run("memory://", 25, 40)
+    run("memory://", 100, 40)
 
 
 @pytest.mark.timeout(300)
 def test_any_history_in_a_file(tmp_path: Path) -> None:
-    run(f"sqlite:///{tmp_path}/m.db", 4, 25)
+    run(f"sqlite:///{tmp_path}/m.db", 12, 30)
 
 
 @pytest.mark.heavy

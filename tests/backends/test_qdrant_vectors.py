@@ -9,6 +9,7 @@ from itertools import count
 import pytest
 from qdrant_client import QdrantClient
 
+from backends.vector_stores import QDRANT
 from memservice.spi.vectors import VectorIndex
 from memservice.spi.where import Where
 from memservice.testing.indexes import Engine
@@ -16,7 +17,6 @@ from memservice.testing.vectors import OURS, THEIRS, VectorIndexContract, at_ang
 from memservice_qdrant.collections import collection_of
 from memservice_qdrant.vectors import IN_PROCESS, QdrantVectorIndex
 
-VARIABLE = "MEMSERVICE_TEST_QDRANT_URL"
 _numbers = count(1)
 
 
@@ -24,9 +24,9 @@ _numbers = count(1)
 def place(request: pytest.FixtureRequest) -> str:
     if request.param == "in-process":
         return IN_PROCESS
-    url = os.environ.get(VARIABLE)
+    url = os.environ.get(QDRANT)
     if not url:
-        pytest.skip(f"payload indexes and tenants of a real Qdrant: set {VARIABLE}")
+        pytest.skip(f"payload indexes and tenants of a real Qdrant: set {QDRANT}")
     return url
 
 

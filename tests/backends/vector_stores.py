@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
@@ -10,6 +11,8 @@ from redis import Redis
 from backends import redis_vectors
 from memservice.hookspecs import hookimpl
 from memservice.spi.providers import VectorIndexProvider
+
+QDRANT = "MEMSERVICE_TEST_QDRANT_URL"
 
 
 class _Opened:
@@ -25,10 +28,11 @@ class _Opened:
 
 @contextmanager
 def vector_store(name: str) -> Iterator[tuple[dict[str, str], Sequence[object]]]:
-    """The settings of an empty index of that kind, and the plugins that it takes; nothing of either for the storage's own. Redis is the
-    real one where the environment names one that has vector sets, else its stand-in."""
+    """The settings of an empty index of that kind, and the plugins that it takes; nothing of either for the storage's own. Qdrant and Redis
+    are real where the environment names one (a Redis that has vector sets), else the one in the process, or a stand-in."""
     if name == "qdrant":
-        yield {"VECTOR_STORE_TYPE": "qdrant", "VECTOR_STORE_URL": ":memory:"}, ()
+        qdrant, namespace = os.environ.get(QDRANT, ":memory:"), redis_vectors.namespace()
+        yield {"VECTOR_STORE_TYPE": "qdrant", "VECTOR_STORE_URL": qdrant, "VECTOR_STORE_NAMESPACE": namespace}, ()
     elif name == "redis":
         url, namespace = redis_vectors.real_url(), redis_vectors.namespace()
         with closing(Redis.from_url(url) if url else redis_vectors.client_of("stand-in")) as client:

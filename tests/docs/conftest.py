@@ -2,3 +2,4 @@
 
 from e2e.fixtures import published_client as published_client
 from e2e.fixtures import server as server
+from e2e.fixtures import servers as servers

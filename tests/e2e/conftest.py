@@ -1,7 +1,28 @@
-"""The fixtures of end-to-end tests."""
+"""The fixtures of end-to-end tests, which run on every storage that several processes can share."""
 
+from __future__ import annotations
+
+import pytest
+
+from e2e.fixtures import Servers
 from e2e.fixtures import published_client as published_client
-from e2e.fixtures import server as server
+from e2e.fixtures import servers as servers
+from e2e.older_generations import SECRET
 from e2e.other_clients import commands as commands
 from e2e.other_clients import node_client as node_client
 from e2e.other_clients import older_client as older_client
+from e2e.server import Server
+
+STORAGES = ("sqlite", "postgres")
+
+
+@pytest.fixture(scope="session", params=STORAGES)
+def server(request: pytest.FixtureRequest, servers: Servers) -> Server:
+    """The service as it starts by default. Tests keep apart by workspace."""
+    return servers.on(request.param)
+
+
+@pytest.fixture(scope="session", params=STORAGES)
+def keyed_server(request: pytest.FixtureRequest, servers: Servers) -> Server:
+    """The service as an operator starts it who wants keys."""
+    return servers.on(request.param, AUTH_USE_AUTH="true", AUTH_JWT_SECRET=SECRET)

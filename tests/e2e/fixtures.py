@@ -1,12 +1,14 @@
-"""One server and one client environment for the tests of a folder, in each test process."""
+"""Servers and the client's environment, for tests of several folders."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from backends.stores import store_of
 from e2e.environments import client_python
 from e2e.server import Server, serving
 
@@ -19,8 +21,30 @@ def published_client() -> Path:
     return client_python("honcho-ai", CLIENT)
 
 
+class Servers:
+    """Servers by storage and settings, each started when it is first asked for and kept to the end of the run."""
+
+    def __init__(self, new_folder: Callable[[], Path], open_until_the_end: ExitStack) -> None:
+        self._new_folder, self._open = new_folder, open_until_the_end
+        self._running: dict[str, Server] = {}
+
+    def on(self, storage: str, **settings: str) -> Server:
+        name = repr((storage, settings))
+        if name not in self._running:
+            folder = self._new_folder()
+            if storage != "sqlite":  # which is the default, in its folder
+                settings["DB_CONNECTION_URI"] = self._open.enter_context(store_of(storage, folder))
+            self._running[name] = self._open.enter_context(serving(folder, **settings))
+        return self._running[name]
+
+
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    with ExitStack() as stack:
+        yield Servers(lambda: tmp_path_factory.mktemp("served"), stack)
+
+
+@pytest.fixture(scope="session")
+def server(servers: Servers) -> Server:
     """The service as it starts by default, on a file of its own. Tests keep apart by workspace."""
-    with serving(tmp_path_factory.mktemp("served")) as running:
-        yield running
+    return servers.on("sqlite")

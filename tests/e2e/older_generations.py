@@ -5,14 +5,11 @@ The client `honcho-ai` up to 1.6.0 asks for any later `honcho-core`, whose names
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import jwt
-import pytest
 
 from e2e.environments import client_python
-from e2e.server import Server, serving
 
 SECRET = "a-secret-of-the-tests-that-is-long-enough-to-sign-with"
 ADMIN = jwt.encode({"t": "", "ad": True}, SECRET, algorithm="HS256")
@@ -40,10 +37,3 @@ def first_python() -> Path:
 def core_python(version: str) -> Path:
     """The interpreter of an environment with that version."""
     return client_python(f"honcho-core-{version}", REQUIREMENTS[version])
-
-
-@pytest.fixture(scope="session")
-def keyed_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The service as an operator starts it who wants keys, on a file of its own."""
-    with serving(tmp_path_factory.mktemp("keyed"), AUTH_USE_AUTH="true", AUTH_JWT_SECRET=SECRET) as running:
-        yield running

@@ -23,16 +23,20 @@ def scenarios(package: str, files: str = "*") -> list[str]:
     )
 
 
+RESULTS: dict[tuple[str, ...], dict[str, Any]] = {}
+"""By what was run, and where. Kept here, for fixtures come and go as tests change from server to server."""
+
+
 class Runs:
-    """Results of a package's scenarios by face of the client, each run once."""
+    """Results of a package's scenarios by face of the client, each run once against a server."""
 
     def __init__(self, python: Path, package: str, url: str, *further: str) -> None:
         self._python, self._package, self._url, self._further = python, package, url, further
-        self._results: dict[str, dict[str, Any]] = {}
 
     def result(self, face: str) -> dict[str, Any]:
         """What `harness.report` says of the face `sync` or `async`."""
-        if face not in self._results:
+        run = (self._package, self._url, face, *self._further)
+        if run not in RESULTS:
             done = subprocess.run(
                 [str(self._python), "-W", "error::ResourceWarning", "-m", f"e2e.{self._package}", self._url, face, *self._further],
                 env={"PATH": os.environ["PATH"], "PYTHONPATH": str(E2E.parent), "PYTHONDONTWRITEBYTECODE": "1"},
@@ -42,5 +46,5 @@ class Runs:
                 check=False,
             )
             assert done.returncode == 0, done.stdout + done.stderr
-            self._results[face] = json.loads(done.stdout.splitlines()[-1])
-        return self._results[face]
+            RESULTS[run] = json.loads(done.stdout.splitlines()[-1])
+        return RESULTS[run]

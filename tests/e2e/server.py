@@ -35,6 +35,7 @@ class Server:
 
     def __init__(self, folder: Path, *options: str, **settings: str) -> None:
         self.folder = folder
+        self.uri = settings.get("DB_CONNECTION_URI", f"sqlite:///{folder}/memservice.db")
         self._said: dict[str, list[str]] = {"stdout": [], "stderr": []}
         self.process = subprocess.Popen(
             [str(self.command), "serve", "--port", "0", *options],

@@ -6,19 +6,18 @@ import json
 import os
 import subprocess
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from e2e.command_line import Commands
+from e2e.older_generations import SECRET
 from e2e.runs import E2E
-from e2e.server import MEMSERVICE, Server, environment, serving
+from e2e.server import MEMSERVICE, Server, environment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("keys")]
 
-SETTINGS = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "a-secret-of-the-tests-that-is-long-enough-to-sign-with"}
 OWN, OTHER = "own-place", "other-place"
 REFUSED = "AuthenticationError"
 EXPECTED: dict[str, dict[str, str | None]] = {
@@ -30,17 +29,11 @@ EXPECTED: dict[str, dict[str, str | None]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("guarded"), **SETTINGS) as running:
-        yield running
-
-
 def command(server: Server, *words: str) -> str:
     done = subprocess.run(
         [str(MEMSERVICE), "keys", *words],
         cwd=server.folder,
-        env=environment(**SETTINGS),
+        env=environment(AUTH_USE_AUTH="true", AUTH_JWT_SECRET=SECRET, DB_CONNECTION_URI=server.uri),
         capture_output=True,
         text=True,
         timeout=60,
@@ -51,13 +44,16 @@ def command(server: Server, *words: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def keys(guarded: Server) -> dict[str, str]:
+def keys(keyed_server: Server) -> dict[str, str]:
     """Keys by name, the first ones minted by the operator's command."""
-    minted = {"admin": command(guarded, "create", "--admin"), "revoked": command(guarded, "create", "--workspace", OWN, "--label", "lost")}
-    command(guarded, "revoke", "--token", minted["revoked"])
+    minted = {
+        "admin": command(keyed_server, "create", "--admin"),
+        "revoked": command(keyed_server, "create", "--workspace", OWN, "--label", "lost"),
+    }
+    command(keyed_server, "revoke", "--token", minted["revoked"])
     for place in (OWN, OTHER):
         request = urllib.request.Request(
-            f"{guarded.url}/v3/keys?workspace_id={place}", method="POST", headers={"Authorization": f"Bearer {minted['admin']}"}
+            f"{keyed_server.url}/v3/keys?workspace_id={place}", method="POST", headers={"Authorization": f"Bearer {minted['admin']}"}
         )
         with urllib.request.urlopen(request, timeout=30) as answer:
             minted[place.partition("-")[0]] = json.load(answer)["key"]
@@ -78,20 +74,20 @@ def outcomes(keys: dict[str, str], *words: str, **further: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_python(published_client: Path, guarded: Server, keys: dict[str, str]) -> None:
-    module = (str(published_client), "-m", "e2e.published_client.keyed", guarded.url)
+def test_python(published_client: Path, keyed_server: Server, keys: dict[str, str]) -> None:
+    module = (str(published_client), "-m", "e2e.published_client.keyed", keyed_server.url)
     found = outcomes(keys, *module, OWN, OTHER, PYTHONPATH=str(E2E.parent), PYTHONDONTWRITEBYTECODE="1")
     assert {name: faces["sync"] for name, faces in found.items()} == EXPECTED
     assert {name: faces["async"] for name, faces in found.items()} == EXPECTED
 
 
-def test_node(node_client: Path, guarded: Server, keys: dict[str, str]) -> None:
-    driver = ("node", str(E2E / "node_client" / "keyed.mjs"), guarded.url, str(node_client))
+def test_node(node_client: Path, keyed_server: Server, keys: dict[str, str]) -> None:
+    driver = ("node", str(E2E / "node_client" / "keyed.mjs"), keyed_server.url, str(node_client))
     assert outcomes(keys, *driver, OWN, OTHER) == EXPECTED
 
 
-def test_commands(commands: Path, guarded: Server, keys: dict[str, str], tmp_path: Path) -> None:
-    honcho = Commands(commands, guarded.url, tmp_path, OWN, keys["admin"])
+def test_commands(commands: Path, keyed_server: Server, keys: dict[str, str], tmp_path: Path) -> None:
+    honcho = Commands(commands, keyed_server.url, tmp_path, OWN, keys["admin"])
     try:
         honcho("peer", "create", "alice", HONCHO_API_KEY=keys["own"])
         assert OWN in [item["id"] for item in honcho("workspace", "list")]

@@ -211,9 +211,7 @@ def derive(server: Server, workspace: str, sources: list[str], content: str) -> 
         (stored,) = view.conclusions.put([replace(fresh, level="deductive", source_ids=sources, content=content)])
         return stored.uid
 
-    runtime = open_runtime(
-        load_settings(environ={}, cwd=server.folder, overrides={"DB_CONNECTION_URI": f"sqlite:///{server.folder}/memservice.db"})
-    )
+    runtime = open_runtime(load_settings(environ={}, cwd=server.folder, overrides={"DB_CONNECTION_URI": server.uri}))
     try:
         return runtime.storage.write(change)
     finally:

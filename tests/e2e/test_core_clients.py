@@ -8,7 +8,6 @@ import pytest
 
 from e2e.core_client.versions import PARTS
 from e2e.older_generations import ADMIN, core_python
-from e2e.older_generations import keyed_server as keyed_server
 from e2e.runs import Runs, scenarios
 from e2e.server import Server
 
@@ -21,16 +20,8 @@ def names(version: str) -> list[str]:
     return sorted(name for part in PARTS[version] for name in scenarios(PACKAGE, part))
 
 
-@pytest.fixture(scope="session")
-def runs(keyed_server: Server) -> dict[str, Runs]:
-    """By version, each to be made when it is first asked for."""
-    return {}
-
-
-def result(runs: dict[str, Runs], server: Server, version: str, face: str) -> dict[str, Any]:
-    if version not in runs:
-        runs[version] = Runs(core_python(version), PACKAGE, server.url, ADMIN, version)
-    return runs[version].result(face)
+def result(server: Server, version: str, face: str) -> dict[str, Any]:
+    return Runs(core_python(version), PACKAGE, server.url, ADMIN, version).result(face)
 
 
 FACES = [
@@ -47,14 +38,14 @@ EACH = [
 
 
 @pytest.mark.parametrize(("version", "face"), FACES)
-def test_all_scenarios_ran_and_every_method_is_called(runs: dict[str, Runs], keyed_server: Server, version: str, face: str) -> None:
-    found = result(runs, keyed_server, version, face)
+def test_all_scenarios_ran_and_every_method_is_called(keyed_server: Server, version: str, face: str) -> None:
+    found = result(keyed_server, version, face)
     assert found["client"] == version
     assert sorted(found["scenarios"]) == names(version)
     assert found["uncalled"] == []
 
 
 @pytest.mark.parametrize(("version", "face", "name"), EACH)
-def test_scenario(runs: dict[str, Runs], keyed_server: Server, version: str, face: str, name: str) -> None:
-    failure = result(runs, keyed_server, version, face)["scenarios"][name]["failure"]
+def test_scenario(keyed_server: Server, version: str, face: str, name: str) -> None:
+    failure = result(keyed_server, version, face)["scenarios"][name]["failure"]
     assert failure is None, failure

@@ -14,7 +14,6 @@ import pytest
 
 from e2e.environments import node_packages
 from e2e.older_generations import ADMIN, NODE_CORES
-from e2e.older_generations import keyed_server as keyed_server
 from e2e.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("node-core")]
@@ -31,7 +30,7 @@ def scenarios() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def results() -> dict[str, Any]:
+def results(keyed_server: Server) -> dict[str, Any]:
     """By version, each filled when it is first asked for."""
     return {}
 

@@ -15,7 +15,6 @@ from api.three import GENERATIONS, Face
 from api.three_nouns import SharedNouns
 from api.three_nouns import talk as talk
 from e2e.older_generations import ADMIN, core_python, first_python
-from e2e.older_generations import keyed_server as keyed_server
 from e2e.one_workspace.faces import Clients, Process, processes
 from e2e.server import Server
 

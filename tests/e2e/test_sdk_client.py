@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from e2e.older_generations import ADMIN, core_python
-from e2e.older_generations import keyed_server as keyed_server
 from e2e.runs import Runs, scenarios
 from e2e.server import Server
 
