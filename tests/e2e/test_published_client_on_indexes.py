@@ -1,35 +1,67 @@
-"""The published client, unmodified, against a service on PostgreSQL whose vectors are in a server of their own."""
+"""The published client, unmodified, against a service on PostgreSQL whose vectors are in Qdrant or in Redis.
+
+Where the environment names a real server of the kind, the service is started as an operator starts it. Else the index lives in one process,
+which is this one, and so is the service.
+"""
 
 from __future__ import annotations
 
-import os
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from werkzeug.serving import make_server
 
-from backends import redis_vectors
-from backends.vector_stores import QDRANT
+from backends.stores import store_of
+from backends.vector_stores import vector_store
 from e2e.fixtures import Servers
 from e2e.runs import Runs, scenarios
-from e2e.server import Server
 from e2e.test_published_client import PACKAGE
-from redis_server import VARIABLE as REDIS
+from memservice.app import create_app
+from memservice.pipeline.worker import Worker
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.settings import load_settings
 
-pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("client-indexes")]
 
 
-@pytest.fixture(params=["redis", "qdrant"])
-def server(request: pytest.FixtureRequest, servers: Servers) -> Server:
-    url = redis_vectors.real_url() if request.param == "redis" else os.environ.get(QDRANT)
-    if not url:
-        wanted = f"{REDIS} to one of version 8.0 or newer" if request.param == "redis" else QDRANT
-        pytest.skip(f"the published client where the vectors are in {request.param}: set {wanted}")
-    settings = {"VECTOR_STORE_TYPE": request.param, "VECTOR_STORE_URL": url, "VECTOR_STORE_NAMESPACE": redis_vectors.namespace()}
-    return servers.on("postgres", **settings)
+@contextmanager
+def serving_here(rt: Runtime) -> Iterator[str]:
+    """The service in threads of this process, with a worker. Gives its address."""
+    rt.storage.migrate()
+    server = make_server("127.0.0.1", 0, create_app(runtime=rt), threaded=True)
+    stop = threading.Event()
+    threads = [threading.Thread(target=server.serve_forever), threading.Thread(target=Worker(rt).run, args=(stop,))]
+    for thread in threads:
+        thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        stop.set()
+        server.shutdown()
+        for thread in threads:
+            thread.join(30)
+        server.server_close()
+    assert not any(thread.is_alive() for thread in threads)
+
+
+@pytest.fixture(params=["qdrant", "redis"])
+def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[str]:
+    with vector_store(request.param) as (settings, plugins):
+        if not plugins and settings["VECTOR_STORE_URL"] != ":memory:":
+            yield servers.on("postgres", **settings).url
+            return
+        with store_of("postgres", tmp_path) as uri:
+            loaded = load_settings(environ={"DB_CONNECTION_URI": uri, **settings}, cwd=tmp_path)
+            with closing(Runtime(loaded, load_plugins(loaded, plugins))) as rt, serving_here(rt) as here:
+                yield here
 
 
 @pytest.mark.parametrize("face", ["sync", "async"])
-def test_every_scenario(published_client: Path, server: Server, face: str) -> None:
-    result = Runs(published_client, PACKAGE, server.url).result(face)
+def test_every_scenario(published_client: Path, url: str, face: str) -> None:
+    result = Runs(published_client, PACKAGE, url).result(face)
     assert sorted(result["scenarios"]) == scenarios(PACKAGE)
     assert {name: each["failure"] for name, each in result["scenarios"].items() if each["failure"] is not None} == {}
