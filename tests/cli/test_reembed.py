@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from backends.stores import store_of
 from cli.conftest import Run
 from e2e.server import MEMSERVICE, Server, environment, serving
 from memservice.domain.records import Conclusion, Message, Space
@@ -126,10 +127,10 @@ def fill(url: str, workspace: str = "w", number: int = MESSAGES) -> None:
 
 
 @contextmanager
-def store(folder: Path, plugins: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
+def store(folder: Path, uri: str, plugins: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
     with monkeypatch.context() as path:
         path.syspath_prepend(plugins)
-        settings = load_settings(environ={"DB_CONNECTION_URI": f"sqlite:///{folder}/memservice.db"}, cwd=folder)
+        settings = load_settings(environ={"DB_CONNECTION_URI": uri}, cwd=folder)
         runtime = Runtime(settings, load_plugins(settings))
         try:
             yield runtime
@@ -163,10 +164,17 @@ def begin(folder: Path, **settings: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.timeout(240)
-def test_under_load_killed_in_the_middle_and_two_at_once(tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
-    plugins = install("two_embedders", TWO_EMBEDDERS)
-    settings = {"PYTHONPATH": plugins, "EMBEDDER": "first", "DB_SYNCHRONOUS": "normal"}
-    with serving(tmp_path, "--workers", "2", **settings) as server, store(tmp_path, plugins, monkeypatch) as rt:
+@pytest.mark.parametrize("storage", ["sqlite", "postgres"])
+def test_under_load_killed_in_the_middle_and_two_at_once(
+    tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch, storage: str
+) -> None:
+    with store_of(storage, tmp_path) as uri:
+        under_load(tmp_path, uri, install("two_embedders", TWO_EMBEDDERS), monkeypatch)
+
+
+def under_load(tmp_path: Path, uri: str, plugins: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"PYTHONPATH": plugins, "EMBEDDER": "first", "DB_SYNCHRONOUS": "normal", "DB_CONNECTION_URI": uri}
+    with serving(tmp_path, "--workers", "2", **settings) as server, store(tmp_path, uri, plugins, monkeypatch) as rt:
         fill(server.url)
         until(lambda: waiting(rt) == 0)
         assert states(rt) == {("message", "first-1", "active"), ("conclusion", "first-1", "active")}
