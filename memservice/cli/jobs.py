@@ -29,7 +29,7 @@ WHO = Principal.all()
 def _filters(*, state: bool) -> Callable[[F], F]:
     """The options that choose tasks."""
     options = [
-        click.option("--workspace", help="Only tasks of this workspace."),
+        click.option("--workspace", "-w", help="Only tasks of this workspace."),
         click.option("--kind", type=click.Choice(outbox.KINDS), help="Only tasks of this kind."),
         click.option("--unit", help="Only tasks of this work unit (see `memservice jobs list`)."),
     ]

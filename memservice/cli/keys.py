@@ -29,7 +29,7 @@ def keys() -> None:
 
 
 @keys.command()
-@click.option("--workspace", help="The workspace that the key opens.")
+@click.option("--workspace", "-w", help="The workspace that the key opens.")
 @click.option("--peer", help="Only this peer of the workspace.")
 @click.option("--session", help="Only this session of the workspace.")
 @click.option("--admin", is_flag=True, help="Instead: everything.")

@@ -48,7 +48,7 @@ class _Since(click.ParamType[str]):
     multiple=True,
     help="Divide by this; may be given several times (default: day and model).",
 )
-@click.option("--workspace", help="Only calls for this workspace.")
+@click.option("--workspace", "-w", help="Only calls for this workspace.")
 @click.option("--since", type=_Since(), default="30d", show_default=True, help="The first day: 2024-05-17, or 7d for a week ago.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.pass_obj

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from memservice.domain.errors import MemserviceError
+from memservice.domain.errors import MemserviceError, SchemaVersionError
 from memservice.domain.filters import all_of, where
 from memservice.domain.filters.ast import Compare
 from memservice.domain.records import ACTIVE, BUILDING, FAILED, PENDING, RETIRED, Space, Task
@@ -60,6 +60,8 @@ def overall(checks: list[Check]) -> State:
 def _storage(rt: Runtime) -> Check:
     try:
         rt.storage.check()
+    except SchemaVersionError as error:
+        return Check("storage", BROKEN, str(error))  # which says what to do
     except MemserviceError as error:
         return Check("storage", BROKEN, str(error), "see that the database is there and that `DB_CONNECTION_URI` is right")
     return Check("storage", OK, f"{rt.storage.name}, schema {rt.storage.schema_version()}")

@@ -135,7 +135,8 @@ class TestCommand:
         done = memservice("doctor")
         assert done.returncode == 1
         assert "FAILED    storage" in done.stdout
-        assert "->" in done.stdout
+        assert "Create them with: memservice db upgrade" in done.stdout
+        assert "DB_CONNECTION_URI" not in done.stdout, "it is not that the database cannot be found"
 
     def test_settings_that_are_wrong(self, memservice: Run) -> None:
         done = memservice("doctor", "--json", DB_CONNECTION_URI="nosuch://x")
