@@ -101,5 +101,5 @@ def open_storage(settings: Settings, log: logging.Logger) -> PostgresStorage:
         pre_ping=given["pool_pre_ping"],
         pooled=given["pool_class"] != "null",
     )
-    indexes = SpaceIndexes(place, log, half=given["half_precision"]) if given["vectors"] else None
+    indexes = SpaceIndexes(place, log, half=given["half_precision"], most_memory_mb=given["index_memory_mb"]) if given["vectors"] else None
     return PostgresStorage(place, dialect, log, indexes)

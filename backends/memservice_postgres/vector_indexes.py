@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import psycopg
 
 from memservice.domain.records import Space
-from memservice_postgres.connections import Driver, Place
+from memservice_postgres.connections import Driver, Place, tell
 
 LARGE = 20_000
 """Vectors from which on a space has an index."""
@@ -23,8 +23,10 @@ LOOK_AGAIN_SECONDS = 60.0
 """How long a process goes by what it knows of a space's index."""
 MOST_FULL, MOST_HALF = 2_000, 4_000
 """Dimensions that an index of 32-bit and of 16-bit numbers can have."""
-MEMORY = "512MB"
-"""For building an index; a graph that does not fit is built many times slower."""
+MOST_MEMORY_MB = 2_048
+"""For building an index, unless the settings say otherwise: a graph that does not fit is built many times slower."""
+LINKS = 800
+"""Bytes that a graph needs for each vector beside the vector."""
 
 _FIND = """
     SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -34,7 +36,8 @@ _OURS = r"""
     SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
     WHERE i.indrelid = to_regclass('vectors') AND c.relname LIKE 'vectors\_hnsw\_%'
 """
-_ROWS = "SELECT count(*) FROM (SELECT 1 FROM vectors WHERE space_key = %s LIMIT %s) AS found"
+_ROWS = "SELECT count(*) FROM vectors WHERE space_key = %s"
+_ANY = "SELECT EXISTS (SELECT 1 FROM vectors WHERE space_key = %s)"
 _LOCK = 0x6D656D7376656374
 """Of the advisory lock under which indexes are built and dropped, one at a time."""
 
@@ -55,6 +58,10 @@ class SpaceIndex:
     def type(self) -> str:
         return f"{'halfvec' if self.half else 'vector'}({self.dimension})"
 
+    def megabytes(self, rows: int) -> int:
+        """What its graph takes while it is built."""
+        return rows * (self.dimension * (2 if self.half else 4) + LINKS) // 1_000_000 + 1
+
     @property
     def definition(self) -> str:
         operators = "halfvec_ip_ops" if self.half else "vector_ip_ops"
@@ -64,11 +71,14 @@ class SpaceIndex:
 class SpaceIndexes:
     """Which spaces have an index, as one process knows, and the building of new ones."""
 
-    def __init__(self, place: Place, log: logging.Logger, *, half: bool = False, large: int = LARGE) -> None:
+    def __init__(
+        self, place: Place, log: logging.Logger, *, half: bool = False, large: int = LARGE, most_memory_mb: int = MOST_MEMORY_MB
+    ) -> None:
         self._place = place
         self._log = log
         self._half = half
         self._large = large
+        self._most_memory_mb = most_memory_mb
         self._known: dict[int, tuple[float, SpaceIndex | None]] = {}
         self._busy: set[tuple[int, int]] = set()
 
@@ -87,20 +97,33 @@ class SpaceIndexes:
     def keep(self, space: Space) -> None:
         """Build the space's index if it is large and has none, and drop those of spaces that are gone. May take minutes."""
         wanted = self._fitting(space)
-        settings = {"statement_timeout": "0", "lock_timeout": "0", "maintenance_work_mem": MEMORY, "application_name": "memservice-vectors"}
+        settings = {"statement_timeout": "0", "lock_timeout": "0", "application_name": "memservice-vectors"}
         with self._place.connect(**settings) as driver:
             if not driver.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchall()[0][0]:
                 return  # another process is at it
             self._drop_orphans(driver)
-            rows = driver.execute(_ROWS, (space.key, self._large)).fetchall()[0][0]
+            rows = driver.execute(_ROWS, (space.key,)).fetchall()[0][0]
             found, broken = _find(driver, space)
             for name in broken:
                 driver.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
             if found is None and wanted is not None and rows >= self._large:
                 began = time.monotonic()
-                driver.execute(f"CREATE INDEX CONCURRENTLY {wanted.name} {wanted.definition}".encode())
+                self._build(driver, wanted, rows)
                 self._log.info("vector index of space %d built in %.0f s", space.key, time.monotonic() - began)
         self._known.pop(space.key, None)
+
+    def _build(self, driver: Driver, index: SpaceIndex, rows: int) -> None:
+        create = f"CREATE INDEX CONCURRENTLY {index.name} {index.definition}".encode()
+        memory = f"{min(self._most_memory_mb, max(64, index.megabytes(rows)))}MB"
+        tell(driver, f"SET maintenance_work_mem = '{memory}'".encode())
+        try:
+            driver.execute(create)
+        except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory) as error:
+            # Several processes build it in shared memory, of which a container may have little: then one does, in its own.
+            self._log.info("vector index of space %d: %s; building it in one process", index.space, str(error).partition("\n")[0])
+            driver.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index.name}".encode())
+            tell(driver, b"SET max_parallel_maintenance_workers = 0")
+            driver.execute(create)
 
     def _fitting(self, space: Space) -> SpaceIndex | None:
         half = self._half or space.dimension > MOST_FULL
@@ -122,7 +145,7 @@ class SpaceIndexes:
 
     def _drop_orphans(self, driver: Driver) -> None:
         for (name,) in driver.execute(_OURS).fetchall():
-            if not driver.execute(_ROWS, (int(name.split("_")[2]), 1)).fetchall()[0][0]:
+            if not driver.execute(_ANY, (int(name.split("_")[2]),)).fetchall()[0][0]:
                 driver.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import psycopg
 import pytest
 
 from backends.postgres_server import connect, drop_database
@@ -17,7 +18,7 @@ from memservice.spi.where import EVERYTHING, Where
 from memservice.testing.indexes import Engine
 from memservice.testing.vectors import OURS, VectorIndexContract, keys, row, space
 from memservice_postgres.storage import PostgresStorage
-from memservice_postgres.vector_indexes import SpaceIndexes
+from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes
 from memservice_postgres.vectors import PostgresVectorIndex
 
 log = logging.getLogger("memservice.test")
@@ -113,6 +114,63 @@ def test_filters_lose_nothing_in_a_large_space(crowded: Crowded, where: Where) -
     assert len(hits) == 25
     assert {key - 1 for key in keys(hits)} <= set(fits)
     assert len({key - 1 for key in keys(hits)} & set(best)) >= 22
+
+
+def test_where_shared_memory_is_short_one_process_builds_the_index(
+    store: tuple[str, PostgresStorage], storage: PostgresStorage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in a container whose /dev/shm holds 64 MB."""
+
+    class Short:
+        """A connection to a server that has no shared memory left."""
+
+        def __init__(self, driver: Any) -> None:
+            self._driver = driver
+            self.said: list[str] = []
+
+        def execute(self, sql: bytes | str, *given: Any) -> Any:
+            told = sql.decode() if isinstance(sql, bytes) else sql
+            self.said.append(told)
+            workers = self._driver.execute("SHOW max_parallel_maintenance_workers").fetchall()[0][0]
+            if told.startswith("CREATE INDEX") and workers != "0":
+                raise psycopg.errors.DiskFull("could not resize shared memory segment")
+            return self._driver.execute(sql, *given)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._driver, name)
+
+        def __enter__(self) -> Any:
+            self._driver.__enter__()
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            self._driver.__exit__(*error)
+
+    here = place(store[0])
+    short: list[Short] = []
+
+    class There:
+        def connect(self, **settings: str) -> Any:
+            short.append(Short(here.connect(**settings)))
+            return short[-1]
+
+    indexes = SpaceIndexes(There(), log, large=3)  # type: ignore[arg-type]
+    index = PostgresVectorIndex(indexes)
+    storage.write(lambda view: index.upsert(view, OURS, [row(n) for n in range(1, 4)]))
+    with caplog.at_level(logging.INFO):
+        indexes.keep(OURS)
+    assert [told.split()[0] for told in short[0].said if told.startswith(("CREATE", "DROP"))] == ["CREATE", "DROP", "CREATE"]
+    assert "could not resize shared memory segment; building it in one process" in caplog.text
+    with connect(store[0]) as connection:
+        valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'vectors_hnsw_1_full'::regclass"
+        assert connection.execute(valid).fetchall() == [(True,)]
+
+
+def test_memory_for_building_follows_the_vectors_up_to_the_limit() -> None:
+    full, half = (SpaceIndex(1, 384, half=half) for half in (False, True))
+    assert full.megabytes(1_000_000) == 2_337
+    assert half.megabytes(1_000_000) == 1_569
+    assert full.megabytes(20_000) == 47
 
 
 def test_an_index_that_was_not_finished_is_built_again_and_one_without_rows_goes(
