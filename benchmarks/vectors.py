@@ -1,7 +1,7 @@
 """How fast and how exact one large space of vectors is searched: `python -m benchmarks.vectors --db postgresql:///bench --rows 1000000`.
 
-The vectors are invented: heaps around random middles, so that neighbours exist. They are stored through the configured index, as rows of a
-tenth each by ten authors and of sessions of a thousand; then the nearest are asked for with and without filters, and compared with the
+The vectors are invented: heaps around random middles, spread mostly in a few directions, as those of sentences are. They are stored through
+the configured index, as rows of a tenth each by ten authors and of sessions of a thousand; then the nearest are asked for with and without filters, and compared with the
 exact ones, which numpy computes. Times are wall-clock milliseconds of one query, alone. The store must be empty.
 """
 
@@ -24,6 +24,8 @@ from memservice.spi.where import EVERYTHING, Where
 
 AT_ONCE = 2_000
 HEAPS = 500
+DIRECTIONS = 32
+"""In which the vectors of a heap differ much; in all others they differ a little."""
 K = 10
 
 Matrix = np.ndarray[Any, np.dtype[np.float32]]
@@ -32,10 +34,13 @@ Matrix = np.ndarray[Any, np.dtype[np.float32]]
 def heaped(rows: int, dimension: int, seed: int) -> Matrix:
     dice = np.random.default_rng(seed)
     middles = dice.standard_normal((HEAPS, dimension), dtype=np.float32)
+    directions = dice.standard_normal((DIRECTIONS, dimension), dtype=np.float32) / np.sqrt(DIRECTIONS)
     made = np.empty((rows, dimension), np.float32)
     for start in range(0, rows, 100_000):
         part = made[start : start + 100_000]
-        part[:] = middles[dice.integers(HEAPS, size=len(part))] + dice.standard_normal(part.shape, dtype=np.float32)
+        part[:] = middles[dice.integers(HEAPS, size=len(part))]
+        part += dice.standard_normal((len(part), DIRECTIONS), dtype=np.float32) @ directions
+        part += 0.1 * dice.standard_normal(part.shape, dtype=np.float32)
         part /= np.linalg.norm(part, axis=1, keepdims=True)
     return made
 

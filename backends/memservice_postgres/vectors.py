@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 EXACT = 10_000
 """So many vectors that fit a filter are compared one by one, also in a space that has an index."""
+LEAST_LOOKED_AT = 200
+"""Neighbours that a search in an index keeps in mind, also where few are wanted: recall for a few milliseconds (benchmarks/vectors.py)."""
 MOST_SCANNED = 40_000
 """How many neighbours the index offers to a filter before the filter's own rows are compared instead."""
 
@@ -139,7 +141,7 @@ def _by_index(driver: Driver, index: SpaceIndex, fits: str, given: dict[str, Any
     # A filter takes hits away: then the index goes on offering, from the nearest to the farthest, until there are enough.
     tell(
         driver,
-        f"SET LOCAL hnsw.ef_search = {min(1_000, max(80, 2 * offered))}; SET LOCAL hnsw.iterative_scan = strict_order; "
+        f"SET LOCAL hnsw.ef_search = {min(1_000, max(LEAST_LOOKED_AT, 2 * offered))}; SET LOCAL hnsw.iterative_scan = strict_order; "
         f"SET LOCAL hnsw.max_scan_tuples = {MOST_SCANNED}".encode(),
     )
     sql = _NEAREST_BY_INDEX.format(space=index.space, type=index.type, fits=fits)

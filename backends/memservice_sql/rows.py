@@ -71,10 +71,14 @@ class SqlRows:
 
     def __init__(self, store: Store, connection: sa.Connection, *, read_only: bool) -> None:
         self.store = store
+        self._read_only = read_only
+        self.go_on_with(connection)
+
+    def go_on_with(self, connection: sa.Connection) -> None:
+        """Read from here on in the transaction of this connection."""
         self.connection = connection
         """The transaction's own; for indexes that live in the same database."""
         self._cursor = cast(Cursor, connection.connection.cursor())
-        self._read_only = read_only
 
     def get(self, record: type[R], where: Node, *, lock: bool = False) -> R | None:
         values: list[Any] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import sqlalchemy as sa
@@ -56,9 +56,25 @@ class SqlStorage(BaseStorage):
 
     @contextmanager
     def snapshot(self) -> Iterator[View]:
-        with self.translated(), self.engine.connect() as connection:
-            with self._dialect.transaction(connection, writing=False):
-                yield SqlView(SqlRows(self._store, connection, read_only=True))
+        with self.translated(), ExitStack() as held:
+            rows = SqlRows(self._store, self._reading(held), read_only=True)
+
+            @contextmanager
+            def pause() -> Iterator[None]:
+                held.close()
+                try:
+                    yield
+                finally:
+                    with self.translated():
+                        rows.go_on_with(self._reading(held))
+
+            yield SqlView(rows, pause)
+
+    def _reading(self, held: ExitStack) -> sa.Connection:
+        """A connection in a transaction that reads, both until `held` ends."""
+        connection = held.enter_context(self.engine.connect())
+        held.enter_context(self._dialect.transaction(connection, writing=False))
+        return connection
 
     def check(self) -> None:
         wrong = complaint(self.schema_version(), self._place)

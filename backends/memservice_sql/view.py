@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cached_property
 
 from memservice.spi import nouns as base
@@ -14,8 +16,15 @@ from memservice_sql.rows import SqlRows
 class SqlView(View):
     rows: SqlRows
 
-    def __init__(self, rows: SqlRows) -> None:
+    def __init__(self, rows: SqlRows, pause: Callable[[], AbstractContextManager[None]] | None = None) -> None:
+        """`pause`: for a view that only reads."""
         super().__init__(rows)
+        self._pause = pause
+
+    def pause(self) -> AbstractContextManager[None]:
+        if self._pause is None:
+            raise RuntimeError("a transaction that writes cannot be paused")
+        return self._pause()
 
     @cached_property
     def workspaces(self) -> base.Workspaces:

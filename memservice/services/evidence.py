@@ -156,9 +156,7 @@ def _spelt(view: View, workspace: int, query: str) -> Peer | None:
     return found[0] if len(found) == 1 else None
 
 
-def _found(
-    rt: Runtime, view: View, bounds: Bounds, query: str, number: int, remote: Remote, levels: tuple[str, ...] = ()
-) -> list[Found]:
+def _found(rt: Runtime, view: View, bounds: Bounds, query: str, number: int, remote: Remote, levels: tuple[str, ...] = ()) -> list[Found]:
     """Twice as many conclusions as are wanted, since several observers may hold the same."""
     if bounds.no_conclusions:
         return []

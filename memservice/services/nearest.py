@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from functools import cache
@@ -42,16 +42,22 @@ def nearest(
     if not rest.may_ask(INDEX):
         return None
     seconds = rt.settings.vector_store.query_timeout_seconds
-    future = _executor().submit(rt.vectors.query, None, space, vector, k, where, ids)
+    with view.pause():
+        hits = _within(seconds, lambda: rt.vectors.query(None, space, vector, k, where, ids))
+    if hits is None:
+        rest.did_not_answer(INDEX)
+    else:
+        rest.answered(INDEX)
+    return hits
+
+
+def _within(seconds: float, query: Callable[[], list[VectorHit]]) -> list[VectorHit] | None:
+    future = _executor().submit(query)
     try:
-        hits = future.result(seconds)
+        return future.result(seconds)
     except Late:
         future.cancel()
         log.warning("the vector index did not answer within %s s: searching by text alone", seconds)
     except Exception as error:  # whatever an index raises, a search still answers
         log.warning("the vector index failed on a query (%s): searching by text alone", error)
-    else:
-        rest.answered(INDEX)
-        return hits
-    rest.did_not_answer(INDEX)
     return None

@@ -117,9 +117,7 @@ class Supervisor:
 
     def _spawn(self, command: Sequence[str], more: Mapping[str, str], pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
         environment = _ONE_THREAD | dict(self._plan.environment) | dict(more)
-        return subprocess.Popen(
-            command, env=environment, pass_fds=pass_fds, start_new_session=True, preexec_fn=_end_with_parent
-        )
+        return subprocess.Popen(command, env=environment, pass_fds=pass_fds, start_new_session=True, preexec_fn=_end_with_parent)
 
     def _tend_worker(self) -> None:
         now = time.monotonic()

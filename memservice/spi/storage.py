@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeVar, runtime_checkable
@@ -25,6 +25,11 @@ class View:
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
+
+    def pause(self) -> AbstractContextManager[None]:
+        """While its block runs, a view that only reads holds nothing that others wait for: no connection, no lock. What is read after it
+        may be of a later moment. For waiting on what is outside the storage. In `Storage.write()` it is a RuntimeError."""
+        return nullcontext()
 
     @cached_property
     def workspaces(self) -> nouns.Workspaces:
@@ -124,7 +129,8 @@ class Storage(Protocol):
         ...
 
     def read(self) -> AbstractContextManager[View]:
-        """A consistent view for reading. Raises `Unavailable` as `write` does. Never wrap a model, a hook or HTTP in it."""
+        """A consistent view for reading. Raises `Unavailable` as `write` does. Never wrap a model, a hook or HTTP in it, unless it is
+        paused (`View.pause`)."""
         ...
 
     def wait_for_work(self, timeout: float) -> bool:

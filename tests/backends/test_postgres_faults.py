@@ -130,6 +130,24 @@ def test_when_all_connections_are_in_use_a_read_ends_in_unavailable_in_time(uri:
     storage.close()
 
 
+def test_a_paused_view_holds_no_connection(uri: str) -> None:
+    storage = opened(uri, pool_timeout=0.3, pool_size=1, max_overflow=0)
+    with storage.read() as view:
+        assert view.facts.get("a") is None
+        with view.pause():
+            storage.write(note("a"))
+            with pytest.raises(ValueError), storage.read():
+                raise ValueError
+        assert view.facts.get("a") == ""
+        with pytest.raises(Unavailable, match="in use"), view.pause():
+            held = storage.engine.connect()
+        held.close()
+    with pytest.raises(RuntimeError, match="cannot be paused"):
+        storage.write(lambda view: view.pause())
+    assert names(storage) == ["a"]
+    storage.close()
+
+
 def test_a_row_held_by_another_transaction_ends_in_unavailable_in_time(storage: PostgresStorage, uri: str) -> None:
     storage.write(note("a"))
     with connect(uri) as other, other.transaction():

@@ -16,6 +16,7 @@ from memservice.pipeline.tending import Tending
 from memservice.services import conclusions, outbox, resting
 from memservice.services.conclusions import ConclusionDraft
 from memservice.spi.capabilities import Capability
+from memservice.spi.storage import Pooled, PoolState
 from memservice.spi.vectors import VectorHit, VectorRow
 from memservice.telemetry.events import SyncVectorsCompleted
 from pipeline.fakes import Lengths, Outside
@@ -241,6 +242,29 @@ def test_an_index_that_is_away_is_not_asked_by_every_search(place: Place, index:
     resting.of(place.rt).answered("the vector index")
     texts(place, "tea")
     assert index.asked > before + 1
+
+
+def test_no_connection_is_held_while_the_index_is_asked(start: Start) -> None:
+    class Looks(Outside):
+        pooled: Pooled
+        held: list[PoolState | None]
+
+        def query(self, *args: Any, **options: Any) -> list[VectorHit]:
+            self.held.append(self.pooled.pool())
+            return super().query(*args, **options)
+
+    index = Looks()
+    index.held = []
+    place = start(index, VECTOR_STORE_TYPE="outside")
+    storage: object = place.rt.storage
+    if not isinstance(storage, Pooled):
+        pytest.skip("this storage has no connections")
+    index.pooled = storage
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    index.held.clear()
+    assert texts(place, "tea") == ["I like tea."]
+    assert [state.in_use for state in index.held if state is not None] == [0]
 
 
 def test_an_index_that_hangs_is_waited_for_within_the_bound(start: Start) -> None:

@@ -90,9 +90,7 @@ def get_queue_status(call: Call, workspace_id: str) -> queue.QueueStatus:
     )
 
 
-@routes.operation(
-    "GET", "/v3/workspaces/<workspace_id>/usage", access=_OWN, query=usage_shapes.UsageQuery, answer=usage_shapes.UsageReport
-)
+@routes.operation("GET", "/v3/workspaces/<workspace_id>/usage", access=_OWN, query=usage_shapes.UsageQuery, answer=usage_shapes.UsageReport)
 def get_usage(call: Call, workspace_id: str) -> usage.Report:
     """Tell what calls of models cost
 

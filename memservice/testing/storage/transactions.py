@@ -173,6 +173,21 @@ class TransactionsChapter(Chapter):
         with storage.read() as outer, storage.read() as inner:
             assert outer.rows.page(r.Fact) == inner.rows.page(r.Fact)
 
+    def test_a_paused_view_lets_others_write_and_reads_on(self, storage: Storage) -> None:
+        storage.write(note("a", "1"))
+        with storage.read() as view:
+            assert view.facts.get("a") == "1"
+            with view.pause():
+                elsewhere(lambda: storage.write(note("a", "2")))
+            assert view.facts.get("a") in ("1", "2"), "of the first moment or of a later one"
+            with view.pause():
+                pass
+            assert view.facts.get("b") is None
+            with pytest.raises(ReadOnly):
+                view.facts.set("b", "")
+        with storage.read() as view:
+            assert view.facts.get("a") == "2"
+
     def test_increase_loses_nothing_among_threads(self, storage: Storage, world: World) -> None:
         def add() -> None:
             for _ in range(25):
