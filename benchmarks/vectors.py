@@ -1,8 +1,9 @@
 """How fast and how exact one large space of vectors is searched: `python -m benchmarks.vectors --db postgresql:///bench --rows 1000000`.
 
 The vectors are invented: heaps around random middles, spread mostly in a few directions, as those of sentences are. They are stored through
-the configured index, as rows of a tenth each by ten authors and of sessions of a thousand; then the nearest are asked for with and without filters, and compared with the
-exact ones, which numpy computes. Times are wall-clock milliseconds of one query, alone. The store must be empty.
+the configured index, as rows of a tenth each by ten authors and of sessions of a thousand; then the nearest are asked for, with and without
+filters, and compared with the exact ones, which numpy computes. Times are wall-clock milliseconds of one query, alone. The store must be
+empty.
 """
 
 from __future__ import annotations
