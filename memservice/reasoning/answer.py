@@ -13,7 +13,7 @@ from memservice.reasoning.lookups import Lookups
 from memservice.reasoning.loop import Bounds, Loop, Offer
 from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import answer as prompt
-from memservice.reasoning.transcript import name, stamp
+from memservice.reasoning.transcript import called, name, stamp
 from memservice.settings.sections import DialecticLevel
 from memservice.spi.llm import Completion, Turn
 from memservice.spi.reasoner import Answered, AnswerRequest
@@ -122,7 +122,7 @@ def _head(request: AnswerRequest) -> str:
         who = prompt.ASKED_ALL
     else:
         who = prompt.ASKED_ITSELF.format(asker=asker) if asker == subject else prompt.ASKED_ABOUT.format(asker=asker, subject=subject)
-    return prompt.HEAD.format(now=now, who=who)
+    return "\n".join([prompt.HEAD.format(now=now, who=who), *called(request.names)])
 
 
 def _cards(request: AnswerRequest, most: int) -> list[str]:

@@ -12,7 +12,7 @@ from memservice.reasoning import structured
 from memservice.reasoning.caller import Caller
 from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import derive as prompt
-from memservice.reasoning.transcript import cut, name, transcript
+from memservice.reasoning.transcript import called, cut, name, transcript
 from memservice.spi.llm import Turn
 from memservice.spi.reasoner import Derived, DeriveRequest, Statement, Utterance
 
@@ -66,10 +66,10 @@ def _numbers(request: DeriveRequest) -> dict[int, int]:
 def _user(request: DeriveRequest, messages: Sequence[Utterance]) -> str:
     numbers = _numbers(request)
     present = {message.author for message in messages} | {request.observed}
-    called = [f"{name(slug)} is called {name(shown)}" for slug, shown in request.names.items() if slug in present and shown != slug]
+    names = called({slug: shown for slug, shown in request.names.items() if slug in present})
     return prompt.REQUEST.format(
         observed=name(request.observed),
-        names="".join(f"{line}\n" for line in called),
+        names="".join(f"{line}\n" for line in names),
         transcript=transcript(messages, lambda message: str(numbers.get(message.key, ""))),
         numbers=", ".join(f"[{number}]" for number in numbers.values()),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from memservice.domain import tokens
@@ -20,6 +20,11 @@ def stamp(at: datetime) -> str:
 def name(slug: str) -> str:
     """A peer's name in one line."""
     return " ".join(slug.split())
+
+
+def called(names: Mapping[str, str]) -> list[str]:
+    """A line for each peer (by slug) that is called otherwise."""
+    return [f"{name(slug)} is called {name(shown)}" for slug, shown in names.items() if shown != slug]
 
 
 def entry(message: Utterance, mark: str = "") -> str:

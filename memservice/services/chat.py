@@ -34,6 +34,7 @@ from memservice.services import (
 )
 from memservice.services.embedding import Remote
 from memservice.services.evidence import Bounds, Collated, Gathered, ToolCall
+from memservice.services.peers import display_name
 from memservice.services.principal import Principal
 from memservice.services.toolbox import Tools
 from memservice.spi.capabilities import Capability
@@ -296,12 +297,21 @@ def _answer(
         instructions=config.instructions.get("dialectic"),
         asker=None if asked is None else asked.slug,
         asked_at=rt.clock(),
+        names=_names(view, place, bounds.subject, asked, recent),
         tools=tools,
         stream=options.stream,
         model_is_spent=notice is SPENT,
         origin=Origin(place.key, place.slug, new_uid()),
     )
     return Answer(rt, reasoner, request, session.slug if session else None, found, tools, notice)
+
+
+def _names(view: View, place: Workspace, subject: Peer | None, asked: Peer | None, recent: Sequence[Message]) -> dict[str, str]:
+    """What those are called by whom and among whom it is asked."""
+    known = {peer.slug: peer for peer in (subject, asked) if peer is not None}
+    others = sorted({message.author for message in recent} - known.keys())
+    known |= view.peers.by_slugs(place.key, others) if others else {}
+    return {slug: called for slug, peer in known.items() if (called := display_name(peer)) is not None}
 
 
 def _reasoner(rt: Runtime, view: View, place: Workspace, level: str) -> tuple[Reasoner, str | None]:

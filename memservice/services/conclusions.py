@@ -29,10 +29,15 @@ class ConclusionDraft:
     """Of a document of generation 1."""
 
 
-def create(rt: Runtime, who: Principal, workspace: str, drafts: Sequence[ConclusionDraft]) -> list[Conclusion]:
-    """Store explicit conclusions, all or none. Peers and sessions must exist; equal ones are not merged on this way in."""
+def create(
+    rt: Runtime, who: Principal, workspace: str, drafts: Sequence[ConclusionDraft], *, of_any_length: bool = False
+) -> list[Conclusion]:
+    """Store explicit conclusions, all or none. Peers and sessions must exist; equal ones are not merged on this way in.
+
+    `of_any_length`: also such as are longer than what is embedded of them.
+    """
     access.require(who, workspace)
-    texts = [_content(rt, draft, index) for index, draft in enumerate(drafts)]
+    texts = [_content(rt, draft, index, of_any_length) for index, draft in enumerate(drafts)]
     _hear(rt, drafts, texts)
     vectors = indexing.embed_inline(rt, texts)
 
@@ -100,13 +105,13 @@ def _hear(rt: Runtime, drafts: Sequence[ConclusionDraft], texts: Sequence[str]) 
             raise Refused(f"Conclusion {index} was refused by a plugin")
 
 
-def _content(rt: Runtime, draft: ConclusionDraft, index: int) -> str:
+def _content(rt: Runtime, draft: ConclusionDraft, index: int, of_any_length: bool) -> str:
     loc = ("body", "conclusions", index, "content")
     text: str = strip_nul(draft.content)
     if not text:
         raise InvalidInput(Problem(loc, "String should have at least 1 character", "string_too_short"))
     limit = rt.settings.embedding.max_input_tokens
-    if len(text.encode()) > limit:
+    if not of_any_length and len(text.encode()) > limit:
         from memservice.domain import tokens
 
         used = tokens.count(text)

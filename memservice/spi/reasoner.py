@@ -241,6 +241,8 @@ class AnswerRequest:
     """For looking further than `evidence`."""
     stream: bool = False
     """The pieces are passed on as they come, so that it matters when they do."""
+    names: dict[str, str] = field(default_factory=dict)
+    """Display names by slug, where a peer has one."""
     model_is_spent: bool = False
     """A model would answer, had the workspace tokens left for today."""
     origin: Origin = Origin()

@@ -205,6 +205,22 @@ def test_conflict_10_metamessages_are_not_metadata(three: Three, user: str) -> N
         assert api.ok(api.get(f"/sessions/{uid(session)}/summaries"))["short_summary"]["content"] == summary["content"]
 
 
+@pytest.mark.parametrize("used", [True, False], ids=["where the first is in use", "where it is not"])
+def test_conflict_10_a_summary_of_a_shared_session_is_a_note_of_each_member(three: Three, used: bool) -> None:
+    user = three.first.user(three.first.app())
+    if used:
+        three.first.session(user)
+    three.newest.session("room", peers={ALICE: {}, "bob": {}})
+    said = [{"peer_id": ALICE, "content": f"The tower is {number} metres high."} for number in range(20)]
+    three.newest.ok(three.newest.post("/sessions/room/messages", {"messages": said}), 201)
+    Worker(three.runtime).run_until_idle()
+    summary = three.newest.ok(three.newest.get("/sessions/room/summaries"))["short_summary"]
+    room = three.uid_of("room")
+    for path in (user, three.user("bob")):
+        notes = three.first.post(f"{path}/metamessages/list", {"label": "honcho_chat_summary_short", "session_id": room})["items"]
+        assert [(note["content"], note["message_id"]) for note in notes] == [(summary["content"], summary["message_id"])] * used
+
+
 def test_conflict_11_documents_are_not_conclusions_but_for_one_collection(three: Three, user: str) -> None:
     shelf = f"{user}/collections/{three.first.post(f'{user}/collections', {'name': 'shelf'})['id']}/documents"
     three.first.post(shelf, {"content": "alice collects clocks"})
@@ -243,8 +259,14 @@ def test_conflict_13_each_accepts_texts_of_its_own_length(three: Three, user: st
         refused = {"messages": [{"peer_id": ALICE, "content": long}]}
         api.refused(api.post(f"/sessions/{uid(session)}/messages", refused), ["body", "messages", 0, "content"])
     shelf = three.first.post(f"{user}/collections", {"name": "shelf"})["id"]
-    document = {"content": "x" * 100_000}
+    document = {"content": "x " * 50_000}
     assert three.first.post(f"{user}/collections/{shelf}/documents", document)["content"] == document["content"]
+    three.faces["v1"].conclude(ALICE, document["content"])
+    for api in later(three):
+        noun = "observations" if api is three.second else "conclusions"
+        assert document["content"] in [item["content"] for item in api.ok(api.post(f"/{noun}/list"))["items"]]
+        pair = {"observer_id": ALICE, "observed_id": ALICE, "session_id": uid(session), "content": document["content"]}
+        api.refused(api.post(f"/{noun}", {noun: [pair]}), ["body", noun, 0, "content"])
     Worker(three.runtime).run_until_idle()
 
 

@@ -159,3 +159,38 @@ def test_a_key_of_a_deleted_workspace_does_not_open_its_successor(world: World, 
     world.uids["acme"] = world.keyed.do("POST", "/v1/apps", {"name": "acme"})["id"]
     by_name = by != "v1"
     assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [OPEN if by_name else SHUT] * 3
+
+
+@pytest.mark.parametrize("by", GENERATIONS)
+def test_a_peers_key_changes_its_own_session_in_the_first_generation_and_no_shared_one_in_any(world: World, by: str) -> None:
+    """The key of one member may not spoil for the others what is theirs as well."""
+    app = f"/v1/apps/{world.uids['acme']}/users/{world.uids['alice']}/sessions"
+    token, room, owned = world.mint(by, "alice"), world.uids["room"], world.uids["owned"]
+    said = world.keyed.do("POST", f"{LATER['v3']}/sessions/room/messages", {"messages": [{"peer_id": "bob", "content": "mine"}]})[0]["id"]
+    before = world.keyed.do("POST", f"{LATER['v3']}/sessions/room/messages/list", {})
+    requests: list[tuple[str, str, Any]] = [
+        ("POST", f"{app}/{room}/messages", {"content": "x", "is_user": True}),
+        ("POST", f"{app}/{room}/messages/batch", {"messages": [{"content": "x", "is_user": False}]}),
+        ("PUT", f"{app}/{room}/messages/{said}", {"metadata": {"spoilt": True}}),
+        ("PUT", f"{app}/{room}", {"metadata": {"spoilt": True}}),
+        ("GET", f"{app}/{room}/clone", ...),
+        ("DELETE", f"{app}/{room}", ...),
+    ]
+    for generation, at in LATER.items():
+        requests += [
+            ("POST", f"{at}/sessions/room/messages", {"messages": [{"peer_id": "alice", "content": "x"}]}),
+            ("PUT", f"{at}/sessions/room/messages/{said}", {"metadata": {"spoilt": True}}),
+            ("PUT", f"{at}/sessions/room", {"metadata": {"spoilt": True}}),
+            ("GET" if generation == "v2" else "POST", f"{at}/sessions/room/clone", ...),
+            ("DELETE", f"{at}/sessions/room", ...),
+        ]
+    for method, path, body in requests:
+        options = {} if body is ... else {"json": body}
+        assert world.keyed.call(method, path, token, **options).status_code == SHUT, f"{method} {path}"
+    assert world.keyed.do("POST", f"{LATER['v3']}/sessions/room/messages/list", {}) == before
+    assert world.keyed.call("POST", f"{app}/{owned}/messages", token, json={"content": "x", "is_user": True}).status_code == OPEN
+    assert world.keyed.call("PUT", f"{app}/{owned}", token, json={"metadata": {"a": 1}}).status_code == OPEN
+    assert world.keyed.call("GET", f"{app}/{owned}/clone", token).status_code == OPEN
+    shared = world.mint(by, "room")
+    assert world.keyed.call("POST", f"{app}/{room}/messages", shared, json={"content": "x", "is_user": True}).status_code == OPEN
+    assert world.keyed.call("DELETE", f"{app}/{owned}", token).status_code == OPEN

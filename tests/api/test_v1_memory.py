@@ -79,7 +79,10 @@ def test_a_metamessage_is_changed(first: First, user: str) -> None:
 def test_metamessages_that_cannot_be(first: First, user: str) -> None:
     path, session = f"{user}/metamessages", first.session(user)
     assert first.problem("POST", path, {"content": "x"})[0] == ["body", "metamessage_type"]
-    assert first.problem("POST", path, {"metamessage_type": "t" * 51, "content": "x"})[0] == ["body", "metamessage_type"]
+    for key in ("metamessage_type", "label"):
+        for label in ("", "t" * 51):
+            assert first.problem("POST", path, {key: label, "content": "x"})[0] == ["body", key]
+            assert first.problem("PUT", f"{path}/x", {key: label})[0] == ["body", key]
     assert first.problem("POST", path, {"label": "t", "content": "x", "message_id": "m"})[1].startswith("Cannot specify message_id")
     note = {"label": "t", "content": "x"}
     assert first.refused(404, "POST", path, note | {"session_id": "s"}) == "Session not found or does not belong to user"
@@ -340,6 +343,19 @@ def test_chat_notes_what_is_known_beside_the_newest_thing_the_user_said(first: F
     first.say(session, (True, "And now?"))
     first.post(f"{session}/chat", {"queries": "What is the tortoise called?"})
     assert first.post(f"{user}/metamessages/list", notes)["total"] == 2
+
+
+def test_chat_calls_the_user_by_name(first: First) -> None:
+    """Also one whose name cannot be an id elsewhere."""
+    app = first.app()
+    user = first.user(app, "Bob Smith")
+    session = first.session(user)
+    assert "Bob Smith" in first.post(f"{session}/chat", {"queries": "Where does he live?"})["content"]
+    (told,) = first.post(f"{app}/users/list")["items"]
+    first.put(user, {"name": "Robert Smith"})
+    answer = first.post(f"{session}/chat", {"queries": "Where does he live?"})["content"]
+    assert "Robert Smith" in answer
+    assert told["id"] not in answer
 
 
 def test_chat_of_one_about_whom_nothing_is_known(first: First, user: str) -> None:

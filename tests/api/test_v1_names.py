@@ -83,6 +83,15 @@ def test_get_or_create_finds_what_it_created(first: First) -> None:
     assert first.listed(f"/apps/{made['id']}/users") == [user["id"]]
 
 
+def test_get_or_create_finds_what_has_a_name_longer_than_a_new_one_may_be(first: First) -> None:
+    app = first.app()
+    long = f"{first.api.workspace}{'n' * 150}"
+    assert first.put(app, {"name": long})["id"] == first.get(f"/apps/get_or_create/{long}")["id"] == uid(app)
+    peer = first.api.ok(first.api.post("/peers", {"id": "p" * 512}), 201)["uid"]
+    assert first.get(f"{app}/users/get_or_create/{'p' * 512}")["id"] == peer
+    assert first.listed(f"{app}/users") == [peer]
+
+
 # Names across generations
 
 

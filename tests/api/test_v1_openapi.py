@@ -18,6 +18,8 @@ ADDED = [
     # Bounds that were not written down: of paths, and of what 64 bits hold.
     r".*: path [a-z_]+: minLength 1",
     r".*: query page: maximum \d+",
+    # As for a new one.
+    r"PUT .*/metamessages/{metamessage_id} body.metamessage_type: (minLength 1|maxLength 50)",
     # Nothing was said about it.
     r"DELETE .* answer 200\.message",
     r"POST /v1/keys answer 200\.key",

@@ -181,6 +181,12 @@ class TestOpening:
         assert "[c-1] 2024-05-17 12:30:00 explicit bob about alice (session s): Alice keeps bees." in asked.opening
         assert asked.model.last.turns[0].content.startswith(prompt.WORKSPACE.text)
 
+    def test_who_is_called_otherwise_is_said(self) -> None:
+        asked = Asked("Yes.", names={"alice": "Alice\nCooper", "bob": "bob"})
+        asked.run()
+        assert asked.opening.splitlines()[1:3] == ["The peer alice is asked about itself.", "alice is called Alice Cooper"]
+        assert "bob is called" not in asked.opening
+
     def test_that_nothing_was_found_is_said(self) -> None:
         asked = Asked("Nothing is known about that.")
         asked.run()

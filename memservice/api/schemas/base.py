@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, ClassVar
 
-from marshmallow import EXCLUDE, Schema, pre_load
+from marshmallow import EXCLUDE, Schema, ValidationError, pre_load
 
 from memservice.api.schemas.checks import Length, Pattern
 from memservice.api.schemas.fields import Coded, ListOf, Name, Part, Whole
@@ -41,6 +41,12 @@ class Aliased(Shape):
                 if name not in data and other in data:
                     data = {**data, name: data[other]}
         return data
+
+    def handle_error(self, error: ValidationError, data: Any, **kwargs: Any) -> None:
+        """What is wrong is told at the name that was sent."""
+        for name, other in self.ALIASES.items():
+            if isinstance(data, dict) and isinstance(error.messages, dict) and name not in data and other in data:
+                error.messages.update({other: error.messages.pop(name)} if name in error.messages else {})
 
 
 class NewName(Name):

@@ -164,7 +164,7 @@ class MetamessageGet(_Labelled):
 class MetamessageUpdate(_Labelled):
     session_id = Name(allow_none=True, load_default=None)
     message_id = Name(allow_none=True, load_default=None)
-    metamessage_type = Text(allow_none=True, load_default=None)
+    metamessage_type = Text(allow_none=True, load_default=None, validate=Length(1, 50))
     metadata = Object(allow_none=True, load_default=None)
 
 

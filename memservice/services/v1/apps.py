@@ -48,16 +48,18 @@ def _add(rt: Runtime, view: View, name: str, metadata: dict[str, Any]) -> Worksp
 
 def get_or_create(rt: Runtime, who: Principal, name: str) -> Workspace:
     access.require_admin(who)
-    wanted = names.new_name(name, ("path", "name"))
     with rt.storage.read() as view:
-        found = _named(view, wanted)
-    return found or rt.storage.write(lambda view: _named(view, wanted) or _add(rt, view, wanted, {}))
+        found = _named(view, names.wanted(name))
+    if found is not None:
+        return found
+    new = names.new_name(name, ("path", "name"))
+    return rt.storage.write(lambda view: _named(view, new) or _add(rt, view, new, {}))
 
 
 def by_name(rt: Runtime, who: Principal, name: str) -> Workspace:
     access.require_admin(who)
     with rt.storage.read() as view:
-        found = _named(view, name)
+        found = _named(view, names.wanted(name))
     if found is None:
         raise NotFound(f"App with name '{name}' not found")
     return found

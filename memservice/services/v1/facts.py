@@ -31,10 +31,10 @@ def _about(user: Peer) -> Node:
 
 
 def create(rt: Runtime, app: Workspace, user: Peer, text: str, metadata: dict[str, Any]) -> Conclusion:
-    """An explicit conclusion of no session. Whether the caller may is settled."""
+    """An explicit conclusion of no session, of any length that a document may have. Whether the caller may is settled."""
     draft = ConclusionDraft(text, user.slug, user.slug, metadata=metadata)
     try:
-        return conclusions.create(rt, Principal.all(), app.slug, [draft])[0]
+        return conclusions.create(rt, Principal.all(), app.slug, [draft], of_any_length=True)[0]
     except InvalidInput as error:
         raise InvalidInput(*(replace(problem, loc=("body", "content")) for problem in error.problems)) from error
 

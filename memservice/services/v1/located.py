@@ -88,12 +88,20 @@ def find_session(rt: Runtime, view: View, user: Peer, uid: str | None, *, lock: 
     return found if member is not None and member.left_at is None else None
 
 
-def require_session(rt: Runtime, view: View, user: Peer, uid: str | None) -> Session:
+def require_session(rt: Runtime, view: View, who: Principal, user: Peer, uid: str | None) -> Session:
     """The user's session, its row held, for writing to it: active or archived."""
     found = find_session(rt, view, user, uid, lock=True)
     if found is None or found.state == DELETING:
         raise no_session()
+    require_own(who, found)
     return found
+
+
+def require_own(who: Principal, session: Session) -> None:
+    """A user's key may do anything to a session of the user's own. One that the later generations made is all its members', and a key of
+    one of them may read it, as it may there."""
+    if session.owner_key is None and who.is_peer:
+        raise Unauthorised(access.NOT_PERMISSIONED)
 
 
 def chosen(given: str | None, from_key: str | None, noun: str) -> str:

@@ -56,7 +56,7 @@ def create(rt: Runtime, who: Principal, path: Path, drafts: Sequence[SaidDraft],
         if found is None:
             raise located.no_session()
         app, user = found
-        session = located.require_session(rt, view, user, path.session)
+        session = located.require_session(rt, view, who, user, path.session)
         if not drafts:
             return app.slug, user, []
         assistant = None if all(draft.is_user for draft in drafts) else users.assistant_of(rt, view, app)
@@ -111,6 +111,7 @@ def update(rt: Runtime, who: Principal, path: Path, uid: str, metadata: Mapping[
         message = None if found is None else view.messages.by_uid(found[1].key, uid)
         if found is None or message is None or found[1].state == DELETING:
             raise NotFound("Message not found")
+        located.require_own(who, found[1])
         return _said(view.messages.save(replace(message, metadata=stored)), found[0])
 
     return rt.storage.write(change)

@@ -198,22 +198,38 @@ def copy_of(original: Session) -> Copied:
 
 
 def note_summary(rt: Runtime, view: View, session: Session, summary: Summary, messages: int) -> None:
-    """Keep a summary as generation 1 does: a note of the session's owner about the newest message that it covers."""
-    if session.owner_key is None:
-        return
+    """Keep a summary as generation 1 does: a note of the session's owner about the newest message that it covers.
+
+    A session that the later generations made is every member's, so each has the note; but only where generation 1 is in use.
+    """
+    owners = [session.owner_key] if session.owner_key is not None else _readers(rt, view, session)
     kind = "SHORT" if summary.kind == SHORT else "LONG"
-    row = Metamessage(
-        uid=new_uid(),
-        workspace_key=session.workspace_key,
-        owner_key=session.owner_key,
-        session_key=session.key,
-        message_key=summary.message_key,
-        label=SUMMARY_LABEL + kind.lower(),
-        content=summary.content,
-        metadata={"message_count": messages, "summary_type": kind},
-        created_at=rt.clock(),
-    )
-    view.rows.put([row])
+    rows = [
+        Metamessage(
+            uid=new_uid(),
+            workspace_key=session.workspace_key,
+            owner_key=owner,
+            session_key=session.key,
+            message_key=summary.message_key,
+            label=SUMMARY_LABEL + kind.lower(),
+            content=summary.content,
+            metadata={"message_count": messages, "summary_type": kind},
+            created_at=rt.clock(),
+        )
+        for owner in owners
+    ]
+    if rows:
+        view.rows.put(rows)
+
+
+def _readers(rt: Runtime, view: View, session: Session) -> list[int]:
+    """The users that generation 1 shows the session to; none in a workspace in which it never made a session (it has no assistant)."""
+    if not rt.settings.api.v1_shared_sessions or not rt.settings.api.v1_enabled:
+        return []
+    if view.rows.get(Peer, where(workspace_key=session.workspace_key, v1_role=located.ASSISTANT)) is None:
+        return []
+    members = tuple(member.peer_key for member in view.members.of_session(session.key))
+    return [peer.key for peer in view.rows.page(Peer, all_of(where(key=members), located.USERS))] if members else []
 
 
 def note_representation(rt: Runtime, view: View, user: Peer, session: Session, text: str) -> bool:

@@ -11,6 +11,12 @@ NAME_MAX = 512
 """Of a name that something is renamed to, or that another generation gave."""
 
 
+def wanted(name: str) -> str:
+    """A name that something is looked for by, as it would be stored: of any length, for it may have been given elsewhere."""
+    stored: str = strip_nul(name)
+    return stored
+
+
 def new_name(name: str, loc: Loc) -> str:
     """A name that something is created with, as it is stored."""
     stored: str = strip_nul(name)

@@ -79,7 +79,7 @@ def update(rt: Runtime, who: Principal, path: Path, metadata: Mapping[str, Any])
     def change(view: View) -> Session:
         located.authorise(view, who, path)
         _, user = located.require_user(view, path)
-        session = located.require_session(rt, view, user, path.session)
+        session = located.require_session(rt, view, who, user, path.session)
         return view.sessions.save(replace(session, metadata=stored))
 
     return rt.storage.write(change)
@@ -93,7 +93,7 @@ def archive(rt: Runtime, who: Principal, path: Path) -> None:
         found = located.find_user(view, path)
         if found is None:
             raise located.no_session()
-        session = located.require_session(rt, view, found[1], path.session)
+        session = located.require_session(rt, view, who, found[1], path.session)
         if session.state == ACTIVE:
             view.sessions.save(replace(session, state=ARCHIVED))
 
@@ -109,5 +109,6 @@ def clone(rt: Runtime, who: Principal, path: Path, upto: str | None, deep: bool)
         session = None if found is None else located.find_session(rt, view, found[1], path.session)
         if session is None or session.state == DELETING:
             raise NotFound("Session not found")
+        located.require_own(who, session)
         original = cloning.original_of(view, session, upto)
     return cloning.copy(rt, original, metamessages.copy_of(session) if deep else None)

@@ -55,23 +55,25 @@ def _add(rt: Runtime, view: View, app: Workspace, name: str, metadata: dict[str,
 
 
 def get_or_create(rt: Runtime, who: Principal, app_uid: str, name: str) -> Peer:
-    wanted = names.new_name(name, ("path", "name"))
+    with rt.storage.read() as view:
+        located.authorise(view, who, Path(app_uid))
+        found = _named(view, _app(view, app_uid), names.wanted(name))
+    if found is not None:
+        return found
+    new = names.new_name(name, ("path", "name"))
 
     def change(view: View) -> Peer:
         app = _app(view, app_uid)
-        return _named(view, app, wanted) or _add(rt, view, app, wanted, {})
+        return _named(view, app, new) or _add(rt, view, app, new, {})
 
-    with rt.storage.read() as view:
-        located.authorise(view, who, Path(app_uid))
-        found = _named(view, _app(view, app_uid), wanted)
-    return found or rt.storage.write(change)
+    return rt.storage.write(change)
 
 
 def by_name(rt: Runtime, who: Principal, app_uid: str, name: str) -> Peer:
     with rt.storage.read() as view:
         located.authorise(view, who, Path(app_uid))
         app = located.app_of(view, app_uid)
-        found = None if app is None else _named(view, app, name)
+        found = None if app is None else _named(view, app, names.wanted(name))
     if found is None:
         raise NotFound(f"User with name '{name}' not found")
     return found
