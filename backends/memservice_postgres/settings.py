@@ -29,5 +29,5 @@ class PostgresSettings(Schema):
     """False: no vectors in this database, and no pgvector needed; `VECTOR_STORE_TYPE` then names another place."""
     half_precision = fields.Boolean(load_default=False)
     """True: vector indexes hold 16-bit numbers. Half the size; the best hits are scored again exactly."""
-    index_memory_mb = fields.Integer(load_default=2_048, validate=validate.Range(min=64))
+    index_memory_mb = fields.Integer(load_default=2_560, validate=validate.Range(min=64))
     """The most memory, of the database server, that building a vector index may take."""

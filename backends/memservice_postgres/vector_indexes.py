@@ -23,7 +23,7 @@ LOOK_AGAIN_SECONDS = 60.0
 """How long a process goes by what it knows of a space's index."""
 MOST_FULL, MOST_HALF = 2_000, 4_000
 """Dimensions that an index of 32-bit and of 16-bit numbers can have."""
-MOST_MEMORY_MB = 2_048
+MOST_MEMORY_MB = 2_560
 """For building an index, unless the settings say otherwise: a graph that does not fit is built many times slower."""
 LINKS = 800
 """Bytes that a graph needs for each vector beside the vector."""
