@@ -35,6 +35,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("not exercised")
         for reason, number in sorted(reasons.items()):
             terminalreporter.write_line(f"{number} × {reason}")
+    if terminalreporter.config.option.markexpr == "not heavy":
+        terminalreporter.write_line("tests that take minutes each (many kills, 50,000 messages moved, 250 requests an operation): run -m heavy")
 
 
 def _reason(report: pytest.TestReport) -> str:

@@ -34,6 +34,11 @@ SEARCHING = (
     "test_v2_memory",
     "test_clone",
     "test_deletes",
+    "test_scopes",
+    "test_uploads",
+    "test_v1_sessions",
+    "test_v2_across",
+    "test_three_generations",
 )
 """Modules whose tests run on those as well: what they do comes to the vectors."""
 
