@@ -17,6 +17,8 @@ ADMIN = jwt.encode({"t": "", "ad": True}, SECRET, algorithm="HS256")
 REQUIREMENTS = {
     "1.0.1": ("honcho-core==1.0.1",),
     "1.1.0": ("honcho-core==1.1.0",),
+    "1.3.0": ("honcho-core==1.3.0",),
+    "1.5.1": ("honcho-core==1.5.1",),
     "1.8.0": ("honcho-ai==1.6.0", "honcho-core==1.8.0"),
     "1.11.0": ("honcho-core==1.11.0",),
 }

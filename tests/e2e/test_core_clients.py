@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from e2e.core_client.versions import PARTS
+from e2e.core_client.versions import BETWEEN, PARTS
 from e2e.older_generations import ADMIN, core_python
 from e2e.runs import Runs, scenarios
 from e2e.server import Server
@@ -42,7 +42,7 @@ def test_all_scenarios_ran_and_every_method_is_called(keyed_server: Server, vers
     found = result(keyed_server, version, face)
     assert found["client"] == version
     assert sorted(found["scenarios"]) == names(version)
-    assert found["uncalled"] == []
+    assert found["uncalled"] == [] or version in BETWEEN
 
 
 @pytest.mark.parametrize(("version", "face", "name"), EACH)
