@@ -9,6 +9,7 @@ from memservice.cli.options import State
 from memservice.domain.errors import ConfigurationError
 from memservice.pipeline import wakeups
 from memservice.runtime import Runtime
+from memservice.services import upkeep
 from memservice.spi.capabilities import Capability
 
 
@@ -23,3 +24,21 @@ def opened(state: State) -> Iterator[Runtime]:
         yield runtime
     finally:
         runtime.close()
+
+
+@contextmanager
+def sound(state: State) -> Iterator[Runtime]:
+    """`opened`, if the store's schema and its counts are those of this release; else the command ends here."""
+    with opened(state) as runtime:
+        runtime.storage.check()
+        upkeep.check(runtime)
+        yield runtime
+
+
+@contextmanager
+def prepared(state: State) -> Iterator[Runtime]:
+    """`opened`, with the schema of this release, which is made if there is none."""
+    with opened(state) as runtime:
+        runtime.storage.migrate()
+        upkeep.settle(runtime)
+        yield runtime

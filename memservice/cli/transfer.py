@@ -11,22 +11,18 @@ import click
 
 from memservice.cli import remote_workspace
 from memservice.cli.options import State
-from memservice.cli.stores import opened
-from memservice.runtime import Runtime
-from memservice.services import upkeep
+from memservice.cli.stores import prepared, sound
+from memservice.domain.errors import IndexUnavailable
 from memservice.services.transfer import copying, export, importing
 from memservice.services.transfer.export import Wanted
 from memservice.services.transfer.importing import Report
 from memservice.services.transfer.lines import STANDARD, reading, writing
 
 
-@contextmanager
-def sound(state: State) -> Iterator[Runtime]:
-    """The configured store, if its schema and its counts are those of this release; else the command ends here."""
-    with opened(state) as runtime:
-        runtime.storage.check()
-        upkeep.check(runtime)
-        yield runtime
+class Stopped(click.ClickException):
+    """By whoever waits for the command."""
+
+    exit_code = 130  # as shells call the end by Ctrl-C
 
 
 _VECTORS = click.option("--without-vectors", is_flag=True, help="Leave vectors out; they are made again where they go.")
@@ -51,7 +47,7 @@ def export_command(state: State, workspace: str, without_vectors: bool, with_sec
     """
     wanted = Wanted(vectors=not without_vectors, secrets=with_secrets)
     lines = 0
-    with sound(state) as runtime, writing(file) as out:
+    with _vectors_needed(), sound(state) as runtime, writing(file) as out:
         with _shown(export.lines(runtime, workspace, wanted), "exporting", export.size(runtime, workspace)) as shown:
             for line in shown:
                 out.write(line)
@@ -66,14 +62,15 @@ def export_command(state: State, workspace: str, without_vectors: bool, with_sec
 def import_command(state: State, as_slug: str | None, file: str) -> None:
     """Store what `memservice export` wrote to FILE. `-` is standard input.
 
-    What is there already is left as it is, so an import that broke off is simply run again. No model is asked.
+    A file that is not whole is refused before anything is stored. What is there already is left as it is, so an import that broke off is
+    simply run again. The store's schema is made if it is empty. No model is asked.
     """
     if file != STANDARD and not Path(file).exists():
         raise click.ClickException(f"there is no file {file}")
-    with sound(state) as runtime:
-        with reading(file) as data, _shown(data, "importing", _lines_in(file)) as shown:
-            report = importing.load(runtime, shown, as_slug)
+    with _resumable(), reading(file) as data, prepared(state) as runtime:
+        report = importing.load_file(runtime, data, as_slug, lambda lines, number: _shown(lines, "importing", number))
     click.echo(_told(report))
+    _warn(report)
 
 
 @click.command("copy")
@@ -92,9 +89,8 @@ def copy_command(source: Path, target: Path, named: tuple[str, ...], without_vec
     """
     wanted = Wanted(vectors=not without_vectors, secrets=with_secrets)
     origin, goal = State(source), State(target)
-    with opened(goal) as into, sound(origin) as outof:
-        into.storage.migrate()
-        upkeep.settle(into)
+    with _resumable(), _vectors_needed(), sound(origin) as outof, prepared(goal) as into:
+        copying.require_two(outof, into)
         for workspace in named or copying.workspaces(outof):
             lines = export.lines(outof, workspace, wanted)
             with _shown(lines, workspace, export.size(outof, workspace)) as shown:
@@ -112,12 +108,28 @@ def import_from_command(state: State, token: str | None, named: tuple[str, ...],
 
     May be run again, also to fetch what came since. No model is asked; scopes, waiting work, webhooks and keys do not come along.
     """
-    with sound(state) as runtime, remote_workspace.client(url, token) as client:
+    with _resumable(), prepared(state) as runtime, remote_workspace.client(url, token) as client:
         remote = remote_workspace.Remote(client)
         for workspace in named or remote_workspace.names(remote):
             with _shown(remote_workspace.lines(remote, workspace, runtime.clock()), workspace) as shown:
                 report = importing.load(runtime, shown)
             click.echo(_told(report))
+
+
+@contextmanager
+def _resumable() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Stopped("stopped. What was stored stays; run the same command again, and it goes on from there") from None
+
+
+@contextmanager
+def _vectors_needed() -> Iterator[None]:
+    try:
+        yield
+    except IndexUnavailable as error:
+        raise IndexUnavailable(f"{error}. Run this again when the index is back, or leave the vectors out: --without-vectors") from error
 
 
 @contextmanager
@@ -127,14 +139,22 @@ def _shown(lines: Iterator[bytes], label: str, length: int | None = None) -> Ite
         yield iter(bar)
 
 
-def _lines_in(file: str) -> int | None:
-    """How many lines there are to do, for a bar; None where that cannot be told before."""
-    if file == STANDARD:
-        return None
-    with reading(file) as data:
-        return sum(1 for _ in data)
-
-
 def _told(report: Report) -> str:
     new = ", ".join(f"{number} {name}" for name, number in report.stored.items() if number)
     return f"{report.workspace}: {report.lines} lines read, stored {new or 'nothing new'}"
+
+
+def _warn(report: Report) -> None:
+    if report.away is not None:
+        click.echo(
+            f"memservice: the vector index is away ({report.away}): {report.later} vectors of the file could not be stored. They are made "
+            f"anew by tasks when it is back; to store those of the file instead, import it again then.",
+            err=True,
+        )
+    for other in report.others:
+        click.echo(
+            f"memservice: {other.number} vectors of kind {other.kind} were not taken: they are by the embedder {other.embedder}, "
+            f"and this workspace has vectors by {other.here}, which tasks make for rows that have none. To change that: "
+            f"memservice reembed --workspace {report.workspace} --to NAME, the embedder as the setting EMBEDDER names it",
+            err=True,
+        )

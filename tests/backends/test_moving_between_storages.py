@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from backends.postgres_server import drop_database, new_database
+from backends.vector_stores import vector_store
+from memservice.domain.records import Conclusion, Workspace
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services import conclusions, messages, upkeep
+from memservice.services import conclusions, indexing, messages, upkeep
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.messages import Draft
 from memservice.services.principal import Principal
 from memservice.services.transfer import export
-from memservice.services.transfer.copying import copy
+from memservice.services.transfer.copying import Different, copy
 from memservice.services.transfer.export import Wanted
 from memservice.settings import load_settings
 
@@ -30,9 +32,9 @@ pytestmark = pytest.mark.xdist_group("postgres-moving")
 
 
 @contextmanager
-def store(uri: str, folder: Path) -> Iterator[Runtime]:
-    settings = load_settings(environ={"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal"}, cwd=folder)
-    runtime = Runtime(settings, load_plugins(settings))
+def store(uri: str, folder: Path, *plugins: object, **more: str) -> Iterator[Runtime]:
+    settings = load_settings(environ={"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal", **more}, cwd=folder)
+    runtime = Runtime(settings, load_plugins(settings, extra=plugins))
     runtime.storage.migrate()
     upkeep.settle(runtime)
     try:
@@ -70,3 +72,37 @@ def test_there_and_back_again(tmp_path: Path, number: int) -> None:
         print(f"{number} messages there and back, compared, in {time.monotonic() - began:.0f} s")
     finally:
         drop_database(uri)
+
+
+def turn(rt: Runtime) -> None:
+    """Give conclusions one another's vectors."""
+    with rt.storage.read() as view:
+        (workspace,) = view.rows.page(Workspace)
+        (space,) = (space for space in view.spaces.of_workspace(workspace.key) if space.kind == indexing.CONCLUSION)
+        rows = view.rows.page(Conclusion)
+        held = rt.vectors.fetch(rt.beside(view), space, [row.key for row in rows])
+    others = indexing.conclusion_vectors(rows, [held[row.key] for row in reversed(rows)])
+    if rt.vectors_transactional:
+        rt.storage.write(lambda view: rt.vectors.upsert(view, space, others))
+    else:
+        rt.vectors.upsert(None, space, others)
+
+
+@pytest.mark.parametrize("index", ["postgres", "redis", "qdrant"])
+def test_vectors_are_compared(tmp_path: Path, index: str) -> None:
+    """In an index that keeps them bit by bit, and in ones that scale them once more. They come back as they were."""
+    with ExitStack() as stack:
+        uri = f"sqlite:///{tmp_path}/b.db"
+        if index == "postgres":
+            stack.callback(drop_database, uri := new_database())
+        settings, plugins = stack.enter_context(vector_store(index))
+        first = stack.enter_context(store(f"sqlite:///{tmp_path}/a.db", tmp_path))
+        second = stack.enter_context(store(uri, tmp_path, *plugins, **settings))
+        third = stack.enter_context(store(f"sqlite:///{tmp_path}/c.db", tmp_path))
+        fill(first, 400)
+        assert copy(export.lines(first, "w", EVERYTHING), second, "w", EVERYTHING).stored["vectors"] == 40
+        copy(export.lines(second, "w", EVERYTHING), third, "w", EVERYTHING)
+        copy(export.lines(first, "w", EVERYTHING), third, "w", EVERYTHING)
+        turn(second)
+        with pytest.raises(Different, match=r"from the original in vectors of kind conclusion\."):
+            copy(export.lines(first, "w", EVERYTHING), second, "w", EVERYTHING)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -12,12 +13,16 @@ from typing import Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
 from api.auth_world import SECRET
 from cli.conftest import Run
 from cli.remote_server import Flaky
-from e2e.server import Server, serving
+from e2e.server import MEMSERVICE, Server, environment, serving
+from memservice.cli import cli
 from memservice.cli.remote_workspace import Remote, RemoteFailed, lines
+from memservice.services.transfer import importing
+from memservice.services.transfer.lines import Sum, written
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("transfer")]
 
@@ -75,7 +80,6 @@ def test_out_and_in_again(memservice: Run, told: Server, tmp_path: Path) -> None
     with gzip.open(tmp_path / "acme.jsonl.gz") as file:
         kinds = [json.loads(line)["type"] for line in file]
     assert (kinds[0], kinds[-1], kinds.count("messages")) == ("header", "end", 24)
-    memservice("db", "upgrade")
     stored = memservice("import", "acme.jsonl.gz")
     assert stored.returncode == 0, stored.stderr
     assert "24 messages" in stored.stdout
@@ -102,8 +106,83 @@ def test_a_copy_between_two_settings(memservice: Run, told: Server, tmp_path: Pa
     assert again.stdout.split("sha256")[1] == done.stdout.split("sha256")[1]
 
 
+def test_the_same_storage_on_both_sides(memservice: Run, told: Server, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(told.folder)
+    (tmp_path / "a.toml").write_text(f'[db]\nconnection_uri = "sqlite:///{told.folder}/memservice.db"\n', encoding="utf-8")
+    (tmp_path / "b.toml").write_text('[db]\nconnection_uri = "sqlite:///link/memservice.db"\n', encoding="utf-8")
+    for other in ("a.toml", "b.toml"):
+        done = memservice("copy", "--from", "a.toml", "--to", other)
+        assert done.returncode == 1
+        assert "lead to the same storage" in done.stderr
+
+
+@pytest.fixture
+def exported(memservice: Run, told: Server, tmp_path: Path) -> Path:
+    """The workspace as a compressed file. There is no store beside it yet."""
+    assert memservice("export", "-w", "acme", "acme.jsonl.gz", **beside(told)).returncode == 0
+    return tmp_path / "acme.jsonl.gz"
+
+
+def piped(content: bytes, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    command = [str(MEMSERVICE), "import", "-"]
+    return subprocess.run(command, input=content, cwd=folder, env=environment(), capture_output=True, timeout=60, check=False)
+
+
+def test_from_standard_input(exported: Path, tmp_path: Path) -> None:
+    """Compressed or not, into a store that is made; whatever is wrong is found before anything is stored."""
+    plain = gzip.decompress(exported.read_bytes())
+    broken = piped(plain.replace(b"tortoise", b"elephant", 1), tmp_path)
+    assert (broken.returncode, broken.stdout) == (1, b"")
+    assert b"do not agree with the checksum" in broken.stderr
+    done = piped(exported.read_bytes(), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert b"24 messages" in done.stdout
+    assert b"nothing new" in piped(plain, tmp_path).stdout
+
+
+def test_while_the_index_is_away(memservice: Run, exported: Path) -> None:
+    away = {"VECTOR_STORE_TYPE": "redis", "VECTOR_STORE_URL": "redis://127.0.0.1:1/0"}
+    done = memservice("import", exported.name, **away)
+    assert done.returncode == 0, done.stderr
+    assert "24 messages" in done.stdout
+    assert "vectors of the file could not be stored. They are made anew by tasks" in done.stderr
+    refused = memservice("export", "-w", "acme", "out.jsonl", **away)
+    assert refused.returncode == 1
+    assert "--without-vectors" in refused.stderr
+    assert not (exported.parent / "out.jsonl").exists()
+    assert memservice("export", "--without-vectors", "-w", "acme", "out.jsonl", **away).returncode == 0
+
+
+def test_vectors_that_are_not_taken_are_told_of(memservice: Run, exported: Path) -> None:
+    memservice("import", exported.name)
+    lines = [json.loads(line) for line in gzip.decompress(exported.read_bytes()).splitlines()]
+    for line in lines:
+        place = line.get("space", line if line["type"] == "spaces" else {})
+        if place:
+            place["embedder"] = "other-1"
+    total = Sum()
+    for line in lines[1:-1]:
+        total.add(written(line))
+    (exported.parent / "other.jsonl").write_bytes(b"".join(map(written, [*lines[:-1], total.end()])))
+    done = memservice("import", "other.jsonl")
+    assert done.returncode == 0, done.stderr
+    number = sum(line["type"] == "vectors" for line in lines)
+    assert f"{number} vectors of kind conclusion were not taken: they are by the embedder other-1" in done.stderr
+    assert "memservice reembed --workspace acme --to NAME" in done.stderr
+
+
+def test_stopped_by_hand(exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importing, "load_file", stop)
+    monkeypatch.setenv("DB_CONNECTION_URI", f"sqlite:///{tmp_path}/stopped.db")
+    done = CliRunner().invoke(cli, ["import", str(exported)])
+    assert done.exit_code == 130
+    assert "run the same command again, and it goes on from there" in done.stderr
+
+
 def test_from_another_server(memservice: Run, told: Server, tmp_path: Path) -> None:
-    memservice("db", "upgrade")
     done = memservice("import-from", told.url)
     assert done.returncode == 0, done.stderr
     assert "24 messages" in done.stdout
@@ -135,6 +214,8 @@ def test_with_the_key_of_a_workspace(memservice: Run, tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("export", "-w", "nowhere", "x.jsonl"), "Workspace nowhere not found"),
+        (("export", "-w", "nowhere", "no/such/x.jsonl"), "no/such/x.jsonl cannot be written: there is no folder no/such"),
+        (("export", "-w", "nowhere", "/proc/x.jsonl"), "/proc/x.jsonl cannot be written: "),
         (("import", "no-such-file"), "there is no file no-such-file"),
         (("import", "a.toml"), "line 1 is no JSON"),
         (("import-from", "http://127.0.0.1:1"), "ConnectError"),

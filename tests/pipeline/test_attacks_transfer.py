@@ -6,8 +6,10 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import sys
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from memservice.services.transfer.export import Wanted
 from memservice.services.transfer.lines import Line, UnreadableExport, reading, written
 from memservice.services.transfer.shapes import Shape
 from pipeline.conftest import Start
-from pipeline.everything import fill
+from pipeline.everything import fill, rows
 from pipeline.place import Place
 
 EVERYTHING = Wanted(secrets=True)
@@ -281,11 +283,63 @@ def test_a_small_file_that_unpacks_into_one_endless_line(tmp_path: Path, monkeyp
     path = packed(tmp_path, [b" " * 2**20] * 64)
     assert Path(path).stat().st_size < 2**20
     with reading(path) as data, pytest.raises(UnreadableExport, match="line 1 is longer than"):
-        next(data)
+        next(iter(data))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b" " * (2**20 + 2))))
         with reading("-") as data, pytest.raises(UnreadableExport, match="line 1 is longer than"):
-            next(data)
+            next(iter(data))
+
+
+def damaged(file: list[Line]) -> dict[str, list[bytes]]:
+    """What may happen to a file on its way, by what is said of it."""
+    data = list(sealed(file))
+    place = next(number for number, line in enumerate(data) if b"apples" in line)
+    return {
+        "do not agree with the checksum": [*data[:place], data[place].replace(b"apples", b"grapes"), *data[place + 1 :]],
+        "its last line is missing": data[:-1],
+        "is no JSON": [*data[:-1], data[-1][:10]],
+        "longer than": [*data[:-1], b" " * (lines.MAX_LINE + 1)],
+        "goes on after its end": [*data, *data],
+        "no export of memservice": data[1:],
+    }
+
+
+@pytest.mark.parametrize("packing", [bytes, gzip.compress])
+@pytest.mark.parametrize("standard", [False, True])
+def test_nothing_of_a_damaged_file_is_stored(
+    file: list[Line], target: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packing: Callable[[bytes], bytes], standard: bool
+) -> None:
+    monkeypatch.setattr(lines, "MAX_LINE", 2**20)
+    before = rows(target)
+
+    def load(content: bytes) -> importing.Report:
+        (tmp_path / "file").write_bytes(content)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        with reading("-" if standard else str(tmp_path / "file")) as data:
+            return importing.load_file(target.rt, data)
+
+    for said, content in damaged(file).items():
+        with pytest.raises(UnreadableExport, match=said):
+            load(packing(b"".join(content)))
+        assert rows(target) == before, said
+    whole = b"".join(sealed(file))
+    if packing is gzip.compress:
+        with pytest.raises(UnreadableExport, match="cut off or damaged"):
+            load(packing(whole)[:-20])
+        assert rows(target) == before
+    load(packing(whole))
+    assert told(target, "w")[1:] == file[1:]
+
+
+def test_a_file_that_can_be_read_only_once(file: list[Line], target: Place, tmp_path: Path) -> None:
+    """A pipe by name, as shells make them."""
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(b"".join(sealed(file))))
+    writer.start()
+    with reading(str(tmp_path / "pipe")) as data:
+        importing.load_file(target.rt, data)
+    writer.join()
+    assert told(target, "w")[1:] == file[1:]
 
 
 def test_a_packed_file_with_a_byte_changed(tmp_path: Path) -> None:

@@ -6,23 +6,27 @@ import dataclasses
 import gzip
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import where
 from memservice.pipeline.runner import HANDLERS
-from memservice.services import conclusions, erasure, messages, outbox, recall, workspaces
+from memservice.services import conclusions, erasure, indexing, messages, outbox, recall, workspaces
 from memservice.services.transfer import export, importing, shapes, tasks
-from memservice.services.transfer.copying import Different, copy
+from memservice.services.transfer.copying import MARK, Different, copy, require_two
 from memservice.services.transfer.export import Wanted
-from memservice.services.transfer.lines import Line, UnreadableExport, reading, writing
+from memservice.services.transfer.lines import Line, Sum, UnreadableExport, reading, vector_text, writing, written
 from memservice.spi.schema import TABLES
+from memservice.spi.storage import View
+from memservice.spi.vectors import VectorRow
 from pipeline.conftest import Start
 from pipeline.everything import fill, rows
+from pipeline.fakes import Outside
 from pipeline.place import WHO, Place
 
 EVERYTHING = Wanted(secrets=True)
@@ -191,6 +195,147 @@ def test_a_copy_is_compared(filled: Place, second: Place) -> None:
     second.say("talk", ("alice", "I live here now."))
     with pytest.raises(Different, match="differs from the original"):
         copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING)
+
+
+def sealed(lines: list[Line]) -> list[bytes]:
+    """Lines between a header and an end, with the end that they need."""
+    total, data = Sum(), [written(line) for line in lines[:-1]]
+    for line in data[1:]:
+        total.add(line)
+    return [*data, written(total.end())]
+
+
+def vectors_of(place: Place, kind: str = "conclusion") -> list[Line]:
+    return [line for line in read(exported(place)) if line["type"] == shapes.VECTOR and line["space"]["kind"] == kind]
+
+
+class TestVectorsOfACopy:
+    @pytest.fixture
+    def copied(self, filled: Place, second: Place) -> Place:
+        copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING)
+        copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING)
+        return second
+
+    def replace(self, place: Place, change: Callable[[list[VectorRow]], list[VectorRow]]) -> None:
+        def store(view: View) -> None:
+            workspace = view.workspaces.by_slug("w")
+            assert workspace is not None
+            (space,) = (space for space in view.spaces.of_workspace(workspace.key) if space.kind == "conclusion")
+            found = view.rows.page(r.Conclusion, where(workspace_key=workspace.key))
+            held = place.rt.vectors.fetch(view, space, [row.key for row in found])
+            own = [row for row in found if row.key in held]
+            place.rt.vectors.upsert(view, space, change(indexing.conclusion_vectors(own, [held[row.key] for row in own])))
+
+        place.rt.storage.write(store)
+
+    def compared(self, filled: Place, copied: Place) -> None:
+        copy(export.lines(filled.rt, "w", EVERYTHING), copied.rt, "w", EVERYTHING)
+
+    def test_one_that_was_damaged(self, filled: Place, copied: Place) -> None:
+        def damaged(rows: list[VectorRow]) -> list[VectorRow]:
+            vector = rows[3].vector.copy()
+            vector[7] += np.float32(0.01)
+            return [dataclasses.replace(rows[3], vector=vector)]
+
+        self.replace(copied, damaged)
+        with pytest.raises(Different, match=r"in vectors of kind conclusion\."):
+            self.compared(filled, copied)
+
+    def test_ones_that_changed_places(self, filled: Place, copied: Place) -> None:
+        def turned(rows: list[VectorRow]) -> list[VectorRow]:
+            return [dataclasses.replace(row, vector=other.vector) for row, other in zip(rows, rows[::-1], strict=True)]
+
+        self.replace(copied, turned)
+        with pytest.raises(Different, match=r"in vectors of kind conclusion\."):
+            self.compared(filled, copied)
+
+    def test_ones_of_another_length(self, filled: Place, copied: Place) -> None:
+        """An index may keep directions only."""
+        self.replace(copied, lambda rows: [dataclasses.replace(row, vector=row.vector * np.float32(3)) for row in rows])
+        self.compared(filled, copied)
+
+
+class TestVectorsOfAnotherEmbedder:
+    def by_another(self, filled: Place, *more: str) -> list[bytes]:
+        """The export, with vectors of dimension 3."""
+        if more:
+            conclusions.create(filled.rt, WHO, "w", [conclusions.ConclusionDraft(text, "alice", "bob", "talk") for text in more])
+        other = {"embedder": "other-1", "dimension": 3}
+        lines = read(exported(filled))
+        for line in lines:
+            if line["type"] == "spaces":
+                line.update(other)
+            elif line["type"] == shapes.VECTOR:
+                line.update(space={**line["space"], **other}, vector=vector_text(np.array([1, 2, 3], np.float32)))
+        return sealed(lines)
+
+    def test_are_counted_and_rows_without_get_theirs(self, filled: Place, second: Place) -> None:
+        importing.load(second.rt, iter(exported(filled)))
+        second.work()
+        before = vectors_of(second)
+        lines = self.by_another(filled, "Bob keeps bees.", "Bob sold a boat.")
+        report = importing.load_file(second.rt, lines)
+        kinds = Counter(line["space"]["kind"] for line in read(lines) if line["type"] == shapes.VECTOR)
+        assert {(o.kind, o.number, o.embedder, o.here) for o in report.others} == {
+            (kind, number, "other-1", second.rt.embedder.id) for kind, number in kinds.items()
+        }
+        assert report.stored["conclusions"] == 2
+        second.work()
+        assert len(vectors_of(second)) == len(before) + 2
+
+    def test_are_the_cause_that_a_copy_names(self, filled: Place, second: Place) -> None:
+        importing.load(second.rt, iter(exported(filled)))
+        with pytest.raises(Different, match=r"by other-1, where the target has them by .*memservice reembed --workspace w"):
+            copy(iter(self.by_another(filled)), second.rt, "w", EVERYTHING)
+
+
+class TestAnIndexThatIsAway:
+    @pytest.fixture
+    def index(self) -> Outside:
+        return Outside()
+
+    @pytest.fixture
+    def target(self, start: Start, place: Place, index: Outside, tmp_path: Path) -> Place:
+        uri = "memory://" if place.rt.storage.name == "sqlite" else f"sqlite:///{tmp_path}/second.db"
+        return start(index, VECTOR_STORE_TYPE="outside", DB_CONNECTION_URI=uri)
+
+    def test_rows_are_stored_and_vectors_made_later(self, filled: Place, target: Place, index: Outside) -> None:
+        filled.work()
+        lines = exported(filled)
+        index.away = True
+        report = importing.load_file(target.rt, lines)
+        assert report.away == "the index is away"
+        assert report.later == sum(line["type"] == shapes.VECTOR for line in read(lines)) > 0
+        assert index.asked == 1
+        assert report.stored["messages"] == number(filled)["messages"]
+        index.away = False
+        assert not index.rows
+        target.work()
+        made, wanted = {row.uid: row.vector for row in index.rows.values()}, {line["uid"]: line for line in vectors_of(filled)}
+        assert made.keys() == wanted.keys()
+        assert all(vector_text(vector) == wanted[uid]["vector"] for uid, vector in made.items())
+
+    def test_importing_again_stores_those_of_the_file(self, filled: Place, target: Place, index: Outside) -> None:
+        lines = exported(filled)
+        index.away = True
+        later = importing.load_file(target.rt, lines).later
+        index.away = False
+        again = importing.load_file(target.rt, lines)
+        assert (again.stored["vectors"], again.stored["messages"], again.later, again.away) == (later, 0, 0, None)
+
+    def test_a_copy_is_not_said_to_be_the_same(self, filled: Place, target: Place, index: Outside) -> None:
+        index.away = True
+        with pytest.raises(Different, match="the target's index is away"):
+            copy(export.lines(filled.rt, "w", EVERYTHING), target.rt, "w", EVERYTHING)
+
+
+def test_one_storage_is_not_copied_to_itself(filled: Place, second: Place, start: Start) -> None:
+    require_two(filled.rt, second.rt)
+    if filled.rt.storage.name == "sqlite":  # the other kind is another store each time it is opened
+        with pytest.raises(Conflict, match="same storage"):
+            require_two(filled.rt, start().rt)
+    with second.rt.storage.read() as view:
+        assert not view.rows.page(r.Fact, where(name=MARK))
 
 
 class TestRefused:

@@ -3,29 +3,47 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
-from itertools import groupby
-from typing import Any
+from functools import partial
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any
 
 from memservice.domain import records as r
-from memservice.domain import tokens
-from memservice.domain.errors import Conflict, InvalidInput
+from memservice.domain.errors import Conflict, IndexUnavailable, InvalidInput
 from memservice.domain.filters import where
 from memservice.domain.ids import derived_uid
 from memservice.domain.text import analyse
 from memservice.domain.values import shown
 from memservice.runtime import Runtime
 from memservice.services import indexing, outbox, webhooks
-from memservice.services.transfer import checks, shapes, tasks
+from memservice.services.transfer import checks, shapes, tasks, whole
 from memservice.services.transfer.keys import Keys, vector_rows
-from memservice.services.transfer.lines import END, FORMAT, HEADER, VERSION, Line, Sum, UnreadableExport, parsed, read_moment, read_vector
+from memservice.services.transfer.lines import Line, Sum, UnreadableExport, read_moment, read_vector
 from memservice.services.transfer.shapes import Shape
 from memservice.spi.rows import UniqueViolation
 from memservice.spi.storage import View
 from memservice.spi.vectors import VectorRow
 
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
+
 ROWS_AT_ONCE = 500
+
+_SpaceName = tuple[str, str, int]
+"""Kind, embedder and dimension."""
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """Vectors of an embedder that is not the one by which the workspace has its vectors here."""
+
+    number: int
+    kind: str
+    embedder: str
+    here: str
+    """The embedder that the workspace has here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,71 +57,49 @@ class Report:
     """Rows that were not there before, by kind."""
     sha256: str
     """Of the lines after the header, as the last line of the file gives it."""
+    others: Sequence[Others] = ()
+    """Vectors that were not taken."""
+    later: int = 0
+    """Rows whose vectors are made by tasks, because the index did not take those of the file."""
+    away: str | None = None
+    """Why it did not."""
+
+
+Watched = Callable[[Iterator[bytes], int], AbstractContextManager[Iterator[bytes]]]
+
+
+def _unwatched(lines: Iterator[bytes], number: int) -> AbstractContextManager[Iterator[bytes]]:
+    return nullcontext(lines)
+
+
+def load_file(rt: Runtime, data: Iterable[bytes], as_slug: str | None = None, watched: Watched = _unwatched) -> Report:
+    """As `load`, for an export of which nothing is to be stored if it is damaged: one that can be read twice, from its beginning each
+    time (`lines.reading`). `watched` is given its lines and their number when they are stored."""
+    number = whole.check(iter(data))
+    with watched(iter(data), number) as lines:
+        return load(rt, lines, as_slug)
 
 
 def load(rt: Runtime, data: Iterator[bytes], as_slug: str | None = None) -> Report:
-    """Store an export. `as_slug` makes it a workspace of that name, whose rows get uids of their own, the same ones each time.
+    """Store an export as it comes. `as_slug` makes it a workspace of that name, whose rows get uids of their own, the same ones each time.
 
-    Raises UnreadableExport for a file that is none, is of a newer version, is cut off or was changed, Conflict where another workspace
+    Raises UnreadableExport for one that is none, is of a newer version, is cut off or was changed, Conflict where another workspace
     has the name. What was stored before an error stays: run it again.
     """
-    first = next(data, None)
-    if first is None:
-        raise UnreadableExport("the file is empty")
-    header = _header(parsed(first, 1))
+    header = whole.header(data)
     if as_slug is not None:
         checks.require_name(as_slug)
-    if header.get("token_counter") != tokens.counter_id():
-        raise UnreadableExport(
-            f"its tokens were counted by {shown(header.get('token_counter'))!r}, here they are by {tokens.counter_id()!r}: "
-            f"export it with a release that counts like this one"
-        )
-    loader = _Loader(rt, header, as_slug)
-    total, end = Sum(), None
-    for kind, batch in _batches(data, total):
-        if kind == END:
-            end = batch[0]
-            break
+    loader, total = _Loader(rt, header, as_slug), Sum()
+    for kind, batch in _batches(whole.rows(data, total)):
         loader.store(kind, batch)
-    if end is None:
-        raise UnreadableExport("the file is cut off: its last line is missing. What came before it is stored; import the whole file again")
-    if (end.get("lines"), end.get("sha256")) != (total.lines, total.sha256):
-        raise UnreadableExport("the file was changed or damaged: its lines do not agree with the checksum at its end")
     loader.finish()
-    return Report(loader.slug, total.lines, dict(loader.stored), total.sha256)
+    return loader.report(total)
 
 
-def _header(line: Line) -> Line:
-    if line["type"] != HEADER or line.get("format") != FORMAT:
-        raise UnreadableExport("this is no export of memservice: its first line is not the header of one")
-    if not isinstance(line.get("version"), int) or line["version"] > VERSION:
-        raise UnreadableExport(
-            f"the export is of version {shown(line.get('version'))}, this release reads up to {VERSION}: use a newer one"
-        )
-    checks.require_name(line.get("workspace"))
-    if not isinstance(line.get("vectors"), bool):
-        raise UnreadableExport("the header does not say whether the file has vectors")
-    return line
-
-
-def _batches(data: Iterator[bytes], total: Sum) -> Iterator[tuple[str, list[Line]]]:
-    """Lines of one kind that follow one another, a few hundred at a time; the end by itself, which no sum includes."""
-
-    def read() -> Iterator[Line]:
-        for number, found in enumerate(data, 2):
-            line = parsed(found, number)
-            if line["type"] != END:
-                total.add(found)
-            yield line
-
-    for kind, lines in groupby(read(), key=lambda line: str(line["type"])):
-        batch: list[Line] = []
-        for line in lines:
-            batch.append(line)
-            if len(batch) >= ROWS_AT_ONCE:
-                yield kind, batch
-                batch = []
-        if batch:
+def _batches(rows: Iterator[Line]) -> Iterator[tuple[str, list[Line]]]:
+    """Lines of one kind that follow one another, a few hundred at a time."""
+    for kind, lines in groupby(rows, key=lambda line: str(line["type"])):
+        while batch := list(islice(lines, ROWS_AT_ONCE)):
             yield kind, batch
 
 
@@ -124,7 +120,15 @@ class _Loader:
         self._place = 0
         self._later: dict[str, str] = {}
         """What gave way to what, by uid: the successor may come after it."""
-        self._spaces: dict[tuple[str, str, int], r.Space | None] = {}
+        self._spaces: dict[_SpaceName, r.Space] = {}
+        """By what the file calls a space: the one that is active here, which may be of another embedder."""
+        self._others: Counter[_SpaceName] = Counter()
+        self._made_later = 0
+        self._away: str | None = None
+
+    def report(self, total: Sum) -> Report:
+        others = [Others(number, name[0], name[1], self._spaces[name].embedder) for name, number in self._others.items()]
+        return Report(self.slug, total.lines, dict(self.stored), total.sha256, others, self._made_later, self._away)
 
     def store(self, kind: str, lines: Sequence[Line]) -> None:
         if kind == shapes.VECTOR:
@@ -316,36 +320,65 @@ class _Loader:
                 view.rows.change(r.Conclusion, where(key=found[old], superseded_by=None), superseded_by=found[new])
 
     def _store_spaces(self, lines: Sequence[Line]) -> None:
-        def change(view: View) -> dict[tuple[str, str, int], r.Space | None]:
-            found: dict[tuple[str, str, int], r.Space | None] = {}
+        def change(view: View) -> dict[_SpaceName, r.Space]:
+            found: dict[_SpaceName, r.Space] = {}
             for line in lines:
                 wanted = r.Space(workspace_key=self._place, **self._plain(shapes.SPACE, line))
-                active = view.spaces.active(self._place, wanted.kind) or view.spaces.save(wanted)
-                same = (active.embedder, active.dimension) == (wanted.embedder, wanted.dimension)
-                found[wanted.kind, wanted.embedder, wanted.dimension] = active if same else None
+                found[wanted.kind, wanted.embedder, wanted.dimension] = view.spaces.active(self._place, wanted.kind) or view.spaces.save(
+                    wanted
+                )
             return found
 
         self._spaces = self._rt.storage.write(change)
 
     def _store_vectors(self, lines: Sequence[Line]) -> None:
-        for space, group in groupby(lines, key=lambda line: (line["space"]["kind"], line["space"]["embedder"], line["space"]["dimension"])):
-            if space not in self._spaces:
-                raise UnreadableExport(f"vectors of a space that is not in the file: {space[0]} by {space[1]}")
-            target = self._spaces[space]
-            if target is None:  # the workspace has vectors of another embedder here, which these cannot join
-                continue
-            vectors = {self._uid(line["uid"]): read_vector(line["vector"], target.dimension) for line in group}
+        for name, group in groupby(lines, key=lambda line: (line["space"]["kind"], line["space"]["embedder"], line["space"]["dimension"])):
+            space = self._spaces.get(name)
+            if space is None:
+                raise UnreadableExport(f"vectors of a space that is not in the file: {name[0]} by {name[1]}")
+            vectors = {self._uid(line["uid"]): read_vector(line["vector"], name[2]) for line in group}
+            taken = (space.kind, space.embedder, space.dimension) == name
+            if not taken:
+                self._others[name] += len(vectors)
             if self._rt.vectors_transactional:
-                new = self._rt.storage.write(lambda view, t=target, v=vectors: self._add_vectors(view, t, vector_rows(view, t, v)))  # type: ignore[misc]
+                add = partial(self._add_inside, space=space, vectors=vectors, taken=taken)
+                self.stored[shapes.VECTOR] += self._rt.storage.write(add)
             else:
-                with self._rt.storage.read() as view:
-                    rows = vector_rows(view, target, vectors)
-                new = self._add_vectors(None, target, rows)
-            self.stored[shapes.VECTOR] += new
+                self.stored[shapes.VECTOR] += self._add_outside(space, vectors, taken)
 
-    def _add_vectors(self, view: View | None, space: r.Space, rows: Sequence[VectorRow]) -> int:
-        """Those that are not there yet; how many."""
+    def _add_inside(self, view: View, space: r.Space, vectors: Mapping[str, Vector], taken: bool) -> int:
+        """Store those of rows that have none; how many. Where they are not to be taken, such rows are given theirs by a task."""
+        fresh = self._fresh_vectors(view, space, vector_rows(view, space, vectors))
+        if taken:
+            self._rt.vectors.upsert(view, space, fresh)
+            return len(fresh)
+        view.tasks.add(self._make(space, fresh))
+        return 0
+
+    def _add_outside(self, space: r.Space, vectors: Mapping[str, Vector], taken: bool) -> int:
+        """The same with an index that no transaction includes, and that may be away: then tasks make what it could not be given. It is
+        not asked again, as each time would be waited for."""
+        with self._rt.storage.read() as view:
+            rows = vector_rows(view, space, vectors)
+        if self._away is None:
+            try:
+                rows = self._fresh_vectors(None, space, rows)
+                if taken:
+                    self._rt.vectors.upsert(None, space, rows)
+                    return len(rows)
+            except IndexUnavailable as error:
+                self._away = str(error)
+        if jobs := self._make(space, rows):
+            self._rt.storage.write(lambda view: view.tasks.add(jobs))
+            self._made_later += len(rows) if taken else 0
+        return 0
+
+    def _fresh_vectors(self, view: View | None, space: r.Space, rows: Sequence[VectorRow]) -> list[VectorRow]:
         there = self._rt.vectors.fetch(view, space, [row.key for row in rows])
-        fresh = [row for row in rows if row.key not in there]
-        self._rt.vectors.upsert(view, space, fresh)
-        return len(fresh)
+        return [row for row in rows if row.key not in there]
+
+    def _make(self, space: r.Space, rows: Sequence[VectorRow]) -> list[r.Task]:
+        """The tasks that give these rows vectors by the embedder that the workspace has here."""
+        if not rows or (space.kind == indexing.MESSAGE and not self._rt.settings.app.embed_messages):
+            return []
+        return [outbox.embed(self._rt, space.kind, self._place, [row.key for row in rows])]

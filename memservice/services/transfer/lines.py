@@ -6,7 +6,9 @@ import base64
 import gzip
 import hashlib
 import json
+import shutil
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +29,9 @@ HEADER, END = "header", "end"
 STANDARD = "-"
 """The path that means standard input, or output."""
 
+GZIP = b"\x1f\x8b"
+"""How a compressed file begins."""
+
 MAX_LINE = 128 * 2**20
 """Bytes. More than a request may bring, and so more than a row can hold."""
 
@@ -37,6 +42,10 @@ def written(line: Line) -> bytes:
 
 class UnreadableExport(MemserviceError):
     """A file that is no export, or not a whole one. The message says what is wrong with it."""
+
+
+class Unwritable(MemserviceError):
+    """A file that cannot be made. The message says why."""
 
 
 class Sum:
@@ -93,8 +102,14 @@ def writing(path: str) -> Iterator[IO[bytes]]:
         return
     target = Path(path)
     part = target.with_name(f".{target.name}.part")
+    if not target.parent.is_dir():
+        raise Unwritable(f"{path} cannot be written: there is no folder {target.parent}")
     try:
-        with part.open("wb") as plain:
+        plain = part.open("wb")
+    except OSError as error:
+        raise Unwritable(f"{path} cannot be written: {error.strerror}") from error
+    try:
+        with plain:
             if target.suffix == ".gz":
                 with gzip.GzipFile(filename="", mode="wb", fileobj=plain, mtime=0) as packed:
                     yield cast(IO[bytes], packed)
@@ -105,20 +120,45 @@ def writing(path: str) -> Iterator[IO[bytes]]:
         part.unlink(missing_ok=True)
 
 
-@contextmanager
-def reading(path: str) -> Iterator[Iterator[bytes]]:
-    """The lines of a file, compressed or not: told by its first bytes, whatever its name."""
-    if path == STANDARD:
-        yield _bounded(sys.stdin.buffer)
-        return
-    with Path(path).open("rb") as plain:
-        packed = plain.read(2) == b"\x1f\x8b"
-        plain.seek(0)
+class Lines:
+    """The lines of a file, from its beginning each time they are asked for. Compressed or not: its first bytes tell, whatever its name."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        """`file` can be sought in; `name` is what messages call it."""
+        self._file = file
+        self._name = name
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._file.seek(0)
+        packed = self._file.read(len(GZIP)) == GZIP
+        self._file.seek(0)
         if packed:
-            with gzip.GzipFile(fileobj=plain, mode="rb") as opened:
-                yield _sound(_bounded(cast(IO[bytes], opened)), path)
+            with gzip.GzipFile(fileobj=self._file, mode="rb") as opened:
+                yield from _sound(_bounded(cast(IO[bytes], opened)), self._name)
         else:
-            yield _bounded(plain)
+            yield from _bounded(self._file)
+
+
+@contextmanager
+def reading(path: str) -> Iterator[Lines]:
+    """The lines of a file, or of standard input. What can be read only once is put into a temporary file first."""
+    if path == STANDARD:
+        with _kept(sys.stdin.buffer) as file:
+            yield Lines(file, "standard input")
+        return
+    with Path(path).open("rb") as given:
+        if given.seekable():
+            yield Lines(given, path)
+            return
+        with _kept(given) as file:
+            yield Lines(file, path)
+
+
+@contextmanager
+def _kept(given: IO[bytes]) -> Iterator[IO[bytes]]:
+    with tempfile.TemporaryFile() as file:
+        shutil.copyfileobj(given, file)
+        yield file
 
 
 def _bounded(file: IO[bytes]) -> Iterator[bytes]:
