@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 
 import psycopg
 from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGresult
 from psycopg.types.json import set_json_loads
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
@@ -119,16 +120,16 @@ def is_alive(driver: Driver, record: _Record) -> bool:
     return True
 
 
-def tell(driver: Driver, command: bytes) -> None:
-    """Run a command that has no parameters and whose answer does not matter, without the cost of a cursor."""
+def tell(driver: Driver, command: bytes) -> PGresult:
+    """Run a command that has no parameters, without the cost of a cursor."""
     result = driver.pgconn.exec_(command)
     if driver.pgconn.status != ConnStatus.OK:
-        unknown = " while committing: it is not known whether that was stored" if command == b"COMMIT" else ""
-        raise psycopg.OperationalError(f"the connection was lost{unknown}")
+        raise psycopg.OperationalError("the connection was lost")
     if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
         raise psycopg.errors.error_from_result(result)
     if command == b"COMMIT" and result.command_status != b"COMMIT":
         raise RuntimeError("a transaction in which a statement had failed was to be committed")
+    return result
 
 
 def in_transaction(driver: Driver) -> bool:

@@ -16,6 +16,7 @@ from sqlalchemy.types import TypeEngine
 
 from memservice.domain.errors import ConfigurationError
 from memservice_postgres import errors, json_conditions
+from memservice_postgres.committing import commit
 from memservice_postgres.connections import Place, driver_of, in_transaction, is_alive, tell
 from memservice_postgres.json_text import encode, encode_rows, read
 from memservice_sql.dialect import JsonLeaf, SqlDialect
@@ -96,7 +97,10 @@ class PostgresDialect(SqlDialect):
             tell(driver, _BEGIN[writing])
             try:
                 yield
-                tell(driver, b"COMMIT")
+                if writing:
+                    commit(driver, self._place)
+                else:
+                    tell(driver, b"COMMIT")
             finally:
                 if in_transaction(driver):
                     tell(driver, b"ROLLBACK")

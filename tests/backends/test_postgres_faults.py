@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,12 +19,13 @@ import pytest
 
 from backends.postgres_server import OwnServer, connect, drop_database, new_database
 from backends.postgres_store import empty, migrated, new_store, opened
+from backends.postgres_wire import Wire
 from memservice.domain import records as r
 from memservice.domain.errors import ConfigurationError, Conflict, SchemaVersionError, Unavailable
 from memservice.domain.filters.ast import where
 from memservice.spi.storage import View
 from memservice.testing.storage.base import populate, together
-from memservice_postgres import vector_schema
+from memservice_postgres import committing, vector_schema
 from memservice_postgres.connections import place_of
 from memservice_postgres.storage import PostgresStorage
 
@@ -68,12 +71,12 @@ def test_a_server_that_stops_and_starts_under_load(own_server: OwnServer) -> Non
         for n in range(1_000_000):
             if over.is_set():
                 return
-            name = f"{me}-{n}"
+            name, began = f"{me}-{n}", time.monotonic()
             try:
                 storage.write(note(name))
                 acknowledged.append(name)
             except Unavailable:
-                refused.append(time.monotonic())
+                refused.append(began)
                 time.sleep(0.02)
 
     with ThreadPoolExecutor(4) as pool:
@@ -96,7 +99,7 @@ def test_a_server_that_stops_and_starts_under_load(own_server: OwnServer) -> Non
         over.set()
         for future in writing:
             future.result(30)
-    assert [at for at in refused if at > back[0] + 1] == []
+    assert [began for began in refused if began > back[0] + 1] == []
     assert set(acknowledged) <= set(names(storage))
     storage.close()
 
@@ -106,6 +109,50 @@ def own_server() -> Iterator[OwnServer]:
     server = OwnServer()
     yield server
     server.end()
+
+
+@pytest.fixture
+def wire(uri: str) -> Iterator[Wire]:
+    folder = Path(tempfile.mkdtemp(prefix="ms-wire-"))  # a socket's path has to be short
+    made = Wire(folder, uri)
+    yield made
+    made.close()
+    shutil.rmtree(folder)
+
+
+def test_a_commit_whose_answer_was_lost_is_no_error(wire: Wire) -> None:
+    storage = opened(wire.uri)
+    storage.write(note("a"))
+    wire.cut = "after"
+    storage.write(note("b"))
+    assert wire.was_cut()
+    storage.write(note("c"))
+    assert names(storage) == ["a", "b", "c"]
+    storage.close()
+
+
+def test_an_error_of_a_commit_that_did_not_reach_the_server_means_that_nothing_was_stored(wire: Wire) -> None:
+    storage = opened(wire.uri)
+    storage.write(note("a"))
+    wire.cut = "before"
+    with pytest.raises(Unavailable) as caught:
+        storage.write(note("b"))
+    assert wire.was_cut()
+    assert "the connection was lost" in str(caught.value)
+    assert "not known" not in str(caught.value)
+    assert names(storage) == ["a"]
+    storage.close()
+
+
+def test_where_nobody_can_say_what_became_of_a_commit_that_is_told(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = opened(wire.uri)
+    storage.write(note("a"))
+    monkeypatch.setattr(committing, "SECONDS", 0.3)
+    wire.cut = "after"
+    wire.close()  # no other connection is to be had
+    with pytest.raises(Unavailable, match="it is not known whether that was stored"):
+        storage.write(note("b"))
+    storage.close()
 
 
 def test_connections_that_the_server_closed_are_replaced_before_they_are_used(storage: PostgresStorage, uri: str) -> None:

@@ -1,0 +1,64 @@
+"""A wire to a database server that is cut while a transaction is committed."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+from sqlalchemy.engine import make_url
+
+COMMIT = b"Q\x00\x00\x00\x0bCOMMIT\x00"
+"""As the protocol sends it."""
+SOCKET = ".s.PGSQL.5432"
+
+
+class Wire:
+    """Hands on what is said on a socket of its own. `cut` says when it breaks next: "before" the server gets a COMMIT, or "after" it has
+    got one, so that it is done and nobody is told."""
+
+    def __init__(self, folder: Path, uri: str) -> None:
+        url = make_url(uri)
+        self._target = f"{url.query['host']}/{SOCKET}"
+        self.uri = url.set(query={**url.query, "host": str(folder)}).render_as_string(hide_password=False)
+        self.cut: str | None = None
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / SOCKET))
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def was_cut(self) -> bool:
+        return self.cut is None
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return  # closed
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self._target)
+            for source, to in ((client, server), (server, client)):
+                threading.Thread(target=self._hand_on, args=(source, to, client, server, source is client), daemon=True).start()
+
+    def _hand_on(self, source: socket.socket, to: socket.socket, client: socket.socket, server: socket.socket, asks: bool) -> None:
+        while True:
+            try:
+                said = source.recv(65_536)
+                if asks and self.cut is not None and said.endswith(COMMIT):
+                    when, self.cut = self.cut, None
+                    client.shutdown(socket.SHUT_RDWR)
+                    if when == "after":
+                        to.sendall(said)
+                    server.shutdown(socket.SHUT_WR)
+                    return
+                to.sendall(said)
+            except OSError:
+                said = b""
+            if not said:
+                for end in (client, server):
+                    end.close()
+                return
