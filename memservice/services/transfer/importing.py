@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memservice.domain import records as r
-from memservice.domain.errors import Conflict, IndexUnavailable, InvalidInput
+from memservice.domain.errors import Conflict, InvalidInput
 from memservice.domain.filters import where
 from memservice.domain.ids import derived_uid
 from memservice.domain.text import analyse
@@ -19,31 +18,14 @@ from memservice.domain.values import shown
 from memservice.runtime import Runtime
 from memservice.services import indexing, outbox, webhooks
 from memservice.services.transfer import checks, shapes, tasks, whole
-from memservice.services.transfer.keys import Keys, vector_rows
-from memservice.services.transfer.lines import Line, Sum, UnreadableExport, read_moment, read_vector
+from memservice.services.transfer.keys import Keys
+from memservice.services.transfer.lines import Line, Sum, UnreadableExport, read_moment
 from memservice.services.transfer.shapes import Shape
+from memservice.services.transfer.vectors import Others, Vectors
 from memservice.spi.rows import UniqueViolation
 from memservice.spi.storage import View
-from memservice.spi.vectors import VectorRow
-
-if TYPE_CHECKING:
-    from memservice.spi.vectors import Vector
 
 ROWS_AT_ONCE = 500
-
-_SpaceName = tuple[str, str, int]
-"""Kind, embedder and dimension."""
-
-
-@dataclass(frozen=True, slots=True)
-class Others:
-    """Vectors of an embedder that is not the one by which the workspace has its vectors here."""
-
-    number: int
-    kind: str
-    embedder: str
-    here: str
-    """The embedder that the workspace has here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +57,10 @@ def _unwatched(lines: Iterator[bytes], number: int) -> AbstractContextManager[It
 def load_file(rt: Runtime, data: Iterable[bytes], as_slug: str | None = None, watched: Watched = _unwatched) -> Report:
     """As `load`, for an export of which nothing is to be stored if it is damaged: one that can be read twice, from its beginning each
     time (`lines.reading`). `watched` is given its lines and their number when they are stored."""
-    number = whole.check(iter(data))
+    try:
+        number = whole.check(iter(data))
+    except UnreadableExport as error:
+        raise UnreadableExport(f"{error}; nothing of it was stored") from error
     with watched(iter(data), number) as lines:
         return load(rt, lines, as_slug)
 
@@ -120,21 +105,17 @@ class _Loader:
         self._place = 0
         self._later: dict[str, str] = {}
         """What gave way to what, by uid: the successor may come after it."""
-        self._spaces: dict[_SpaceName, r.Space] = {}
-        """By what the file calls a space: the one that is active here, which may be of another embedder."""
-        self._others: Counter[_SpaceName] = Counter()
-        self._made_later = 0
-        self._away: str | None = None
+        self._vectors = Vectors(rt)
 
     def report(self, total: Sum) -> Report:
-        others = [Others(number, name[0], name[1], self._spaces[name].embedder) for name, number in self._others.items()]
-        return Report(self.slug, total.lines, dict(self.stored), total.sha256, others, self._made_later, self._away)
+        vectors = self._vectors
+        return Report(self.slug, total.lines, dict(self.stored), total.sha256, vectors.others(), vectors.later, vectors.away)
 
     def store(self, kind: str, lines: Sequence[Line]) -> None:
         if kind == shapes.VECTOR:
             for line in lines:
                 checks.require_vector(line)
-            self._store_vectors(lines)
+            self.stored[kind] += self._vectors.store([(self._uid(line["uid"]), line) for line in lines])
             return
         shape = shapes.SHAPES.get(kind)
         if shape is None:
@@ -154,7 +135,7 @@ class _Loader:
             for line in lines:
                 self._require_reachable(line["url"])
         if shape.record is r.Space:
-            self._store_spaces(lines)
+            self._vectors.store_spaces([r.Space(workspace_key=self._place, **self._plain(shape, line)) for line in lines])
         elif not (shape.record is r.ApiKey and self._as):
             self._store_rows(shape, lines)
 
@@ -318,67 +299,3 @@ class _Loader:
         for old, new in pairs:
             if old in found and new in found:
                 view.rows.change(r.Conclusion, where(key=found[old], superseded_by=None), superseded_by=found[new])
-
-    def _store_spaces(self, lines: Sequence[Line]) -> None:
-        def change(view: View) -> dict[_SpaceName, r.Space]:
-            found: dict[_SpaceName, r.Space] = {}
-            for line in lines:
-                wanted = r.Space(workspace_key=self._place, **self._plain(shapes.SPACE, line))
-                found[wanted.kind, wanted.embedder, wanted.dimension] = view.spaces.active(self._place, wanted.kind) or view.spaces.save(
-                    wanted
-                )
-            return found
-
-        self._spaces = self._rt.storage.write(change)
-
-    def _store_vectors(self, lines: Sequence[Line]) -> None:
-        for name, group in groupby(lines, key=lambda line: (line["space"]["kind"], line["space"]["embedder"], line["space"]["dimension"])):
-            space = self._spaces.get(name)
-            if space is None:
-                raise UnreadableExport(f"vectors of a space that is not in the file: {name[0]} by {name[1]}")
-            vectors = {self._uid(line["uid"]): read_vector(line["vector"], name[2]) for line in group}
-            taken = (space.kind, space.embedder, space.dimension) == name
-            if not taken:
-                self._others[name] += len(vectors)
-            if self._rt.vectors_transactional:
-                add = partial(self._add_inside, space=space, vectors=vectors, taken=taken)
-                self.stored[shapes.VECTOR] += self._rt.storage.write(add)
-            else:
-                self.stored[shapes.VECTOR] += self._add_outside(space, vectors, taken)
-
-    def _add_inside(self, view: View, space: r.Space, vectors: Mapping[str, Vector], taken: bool) -> int:
-        """Store those of rows that have none; how many. Where they are not to be taken, such rows are given theirs by a task."""
-        fresh = self._fresh_vectors(view, space, vector_rows(view, space, vectors))
-        if taken:
-            self._rt.vectors.upsert(view, space, fresh)
-            return len(fresh)
-        view.tasks.add(self._make(space, fresh))
-        return 0
-
-    def _add_outside(self, space: r.Space, vectors: Mapping[str, Vector], taken: bool) -> int:
-        """The same with an index that no transaction includes, and that may be away: then tasks make what it could not be given. It is
-        not asked again, as each time would be waited for."""
-        with self._rt.storage.read() as view:
-            rows = vector_rows(view, space, vectors)
-        if self._away is None:
-            try:
-                rows = self._fresh_vectors(None, space, rows)
-                if taken:
-                    self._rt.vectors.upsert(None, space, rows)
-                    return len(rows)
-            except IndexUnavailable as error:
-                self._away = str(error)
-        if jobs := self._make(space, rows):
-            self._rt.storage.write(lambda view: view.tasks.add(jobs))
-            self._made_later += len(rows) if taken else 0
-        return 0
-
-    def _fresh_vectors(self, view: View | None, space: r.Space, rows: Sequence[VectorRow]) -> list[VectorRow]:
-        there = self._rt.vectors.fetch(view, space, [row.key for row in rows])
-        return [row for row in rows if row.key not in there]
-
-    def _make(self, space: r.Space, rows: Sequence[VectorRow]) -> list[r.Task]:
-        """The tasks that give these rows vectors by the embedder that the workspace has here."""
-        if not rows or (space.kind == indexing.MESSAGE and not self._rt.settings.app.embed_messages):
-            return []
-        return [outbox.embed(self._rt, space.kind, self._place, [row.key for row in rows])]
