@@ -20,7 +20,7 @@ from api.talker import Talker, talking
 from memservice.api.streaming import StreamBroken
 from memservice.spi.reasoner import AnswerRequest
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 PATHS = ("/peers/alice/chat", "/chat")
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from backends.postgres_server import connect
 from e2e.server import MEMSERVICE, Server, environment
 
-PATIENCE = 40.0
+PATIENCE = 60.0
 
 
 def eventually(condition: Callable[[], bool], seconds: float = PATIENCE, what: str = "") -> float:

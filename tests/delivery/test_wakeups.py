@@ -25,7 +25,7 @@ from memservice.settings import load_settings
 from memservice.spi.storage import View
 from redis_server import RedisServer
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 
 
 def opened(folder: Path, **settings: str) -> Runtime:

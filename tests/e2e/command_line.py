@@ -74,7 +74,7 @@ class Commands:
         """Run commands that only read, in the order given, however they end."""
         return [self.run(*words) for words in commands]
 
-    def until(self, expected: Any, *words: str, part: str, seconds: float = 20.0) -> None:
+    def until(self, expected: Any, *words: str, part: str, seconds: float = 60.0) -> None:
         """Run a command until a part of what it prints is as expected."""
         deadline = time.monotonic() + seconds
         while (found := self(*words)[part]) != expected:

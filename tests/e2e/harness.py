@@ -14,9 +14,9 @@ from typing import Any, Generic, TypeVar
 
 CALLED: set[str] = set()
 """Every method of the client that was called, as `Session.search` or `workspaces.peers.list`."""
-PATIENCE = 20.0
+PATIENCE = 40.0
 """Seconds after which something that has to happen is said not to happen."""
-SECONDS = 60.0
+SECONDS = 90.0
 """For one scenario."""
 
 

@@ -41,7 +41,7 @@ def say(http: httpx.Client, place: str, session: str, *texts: str, peer: str = "
     return http.post(f"{place}/sessions/{session}/messages", json=body, **options)
 
 
-def eventually(look: Any, seconds: float = 10.0) -> Any:
+def eventually(look: Any, seconds: float = 30.0) -> Any:
     """The first truthy result of `look`, asked again and again."""
     deadline = time.monotonic() + seconds
     while not (result := look()):

@@ -17,7 +17,7 @@ from e2e.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("streaming")]
 
-PATIENCE = 20.0
+PATIENCE = 40.0
 
 PLUGIN = """
 import time

@@ -24,7 +24,7 @@ from pipeline.place import Place
 Start = Callable[..., Place]
 T = TypeVar("T")
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 
 
 class Crash(BaseException):

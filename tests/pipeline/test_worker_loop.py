@@ -19,7 +19,7 @@ from pipeline.fakes import Scripted
 from pipeline.place import Place
 
 Start = Callable[..., Place]
-PATIENCE = 10.0
+PATIENCE = 30.0
 
 
 @contextmanager

@@ -88,7 +88,7 @@ def start(collector: Receiver, counted: Counted) -> Iterator[Start]:
         exporter.close(0.2)
 
 
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -16,7 +16,7 @@ async function told() {
   return { honcho, alice, bob, session, stored }
 }
 
-scenario('a_conversation_is_remembered_within_two_seconds', async () => {
+scenario('a_conversation_is_remembered_soon', async () => {
   const { honcho, alice, bob, session, stored } = await told()
   const began = Date.now()
   await until(async () => (await honcho.conclusions.list()).total === 3, 'the deriving')
