@@ -279,10 +279,10 @@ def test_an_index_that_hangs_is_waited_for_within_the_bound(start: Start) -> Non
     place = start(index, VECTOR_STORE_TYPE="outside", VECTOR_STORE_QUERY_TIMEOUT_SECONDS="0.1")
     place.say("s", ("alice", "I like tea."))
     place.work()
-    index.seconds = 1.0
+    index.seconds = 5.0
     began = time.perf_counter()
     assert texts(place, "tea") == ["I like tea."]
-    assert time.perf_counter() - began < 0.9
+    assert time.perf_counter() - began < 4
 
 
 def test_a_round_that_meets_an_index_that_is_away_is_tried_again_later(

@@ -58,13 +58,13 @@ def test_an_idle_worker_stops_when_told(place: Place) -> None:
     with working(place):
         time.sleep(0.3)
         began = time.monotonic()
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 10
 
 
 def test_a_worker_that_has_not_started_yet_stops_when_told(place: Place) -> None:
     with working(place, jitter=True):
         began = time.monotonic()
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 10
 
 
 def test_a_store_that_is_away_is_waited_for_and_told_of_once(

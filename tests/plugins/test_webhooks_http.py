@@ -90,18 +90,18 @@ def test_an_answer_that_does_not_come_is_given_up_in_time(receiver: Receiver, be
     receiver.behave = behave
     began = time.monotonic()
     outcome = transport(0.5).deliver(receiver.url(), BODY, {})
-    assert 0.4 < time.monotonic() - began < 1.5
+    assert 0.4 < time.monotonic() - began < 5
     assert outcome.status is None
     assert outcome.error is not None
     assert outcome.error.startswith("ReadTimeout")
-    assert 400 < outcome.duration_ms < 1500
+    assert 400 < outcome.duration_ms < 5_000
 
 
 def test_a_body_that_does_not_end_does_not_take_back_the_status(receiver: Receiver) -> None:
     receiver.behave = drip_body
     began = time.monotonic()
     outcome = transport(0.5).deliver(receiver.url(), BODY, {})
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 5
     assert (outcome.status, outcome.error) == (200, None)
 
 
@@ -234,7 +234,7 @@ def test_hanging_endpoints_do_not_hold_up_others(receiver: Receiver) -> None:
             time.sleep(0.01)
         began = time.monotonic()
         assert shared.deliver(receiver.url(), BODY, {}).delivered
-        assert time.monotonic() - began < 1.0
+        assert time.monotonic() - began < 2.5, "less than those wait"
         stuck.close()
         for thread in threads:
             thread.join(5)

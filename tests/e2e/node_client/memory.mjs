@@ -20,7 +20,7 @@ scenario('a_conversation_is_remembered_soon', async () => {
   const { honcho, alice, bob, session, stored } = await told()
   const began = Date.now()
   await until(async () => (await honcho.conclusions.list()).total === 3, 'the deriving')
-  assert.ok(Date.now() - began < 2000, `derived after ${Date.now() - began} ms`)
+  assert.ok(Date.now() - began < 10_000, `derived after ${Date.now() - began} ms`)
   const mine = await every(await alice.conclusions.list({ reverse: true, size: 1 }))
   assert.deepEqual(contents(mine), [TORTOISE, WORK])
   for (const x of mine) {
