@@ -231,6 +231,13 @@ class TestVectorsOfACopy:
     def compared(self, filled: Place, copied: Place) -> None:
         copy(export.lines(filled.rt, "w", EVERYTHING), copied.rt, "w", EVERYTHING)
 
+    def test_left_out_and_taken_later(self, filled: Place, second: Place) -> None:
+        plain = Wanted(vectors=False, secrets=True)
+        copy(export.lines(filled.rt, "w", plain), second.rt, "w", plain)
+        copy(export.lines(filled.rt, "w", plain), second.rt, "w", plain)
+        assert not vectors_of(second)
+        assert copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING).stored["vectors"] == len(vectors_of(filled))
+
     def test_one_that_was_damaged(self, filled: Place, copied: Place) -> None:
         def damaged(rows: list[VectorRow]) -> list[VectorRow]:
             vector = rows[3].vector.copy()

@@ -13,11 +13,12 @@ from memservice.domain.filters import where
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, Fact, Workspace
 from memservice.runtime import Runtime
+from memservice.services import outbox
 from memservice.services.transfer import export, importing
 from memservice.services.transfer.export import Wanted
 from memservice.services.transfer.importing import Report
 from memservice.services.transfer.lines import END, HEADER, Line, Sum, parsed, read_vector
-from memservice.services.transfer.shapes import VECTOR
+from memservice.services.transfer.shapes import TASK, VECTOR
 
 MARK = "copy.mark"
 ROUNDING = 1e-6
@@ -92,7 +93,7 @@ class Content:
             kind = line["type"]
             if kind == VECTOR:
                 self._vectors.setdefault(line["space"]["kind"], Directions()).add(line)
-            elif kind not in (HEADER, END):
+            elif kind not in (HEADER, END) and not _gives_vectors(line):
                 self._total.add(data)
                 self._rows.setdefault(kind, Sum()).add(data)
             yield data
@@ -110,6 +111,11 @@ class Content:
         return rows + [
             f"vectors of kind {kind}" for kind in kinds if not self._vectors.get(kind, none).agree(other._vectors.get(kind, none))
         ]
+
+
+def _gives_vectors(line: Line) -> bool:
+    """Is it a task that the copy may have more of, because vectors were left out, now or by an earlier import?"""
+    return (line["type"], line.get("kind")) == (TASK.name, outbox.EMBED)
 
 
 def _end(rows: Sum | None) -> Line:
