@@ -174,6 +174,11 @@ class Plugins:
         except ImportError as error:
             raise ConfigurationError(self._missing(kind, provider, error)) from error
 
+    def erase(self, provider: p.StorageProvider | p.VectorIndexProvider, settings: Mapping[str, Any], context: p.Context) -> None:
+        """Take away everything at the place that `settings` name, if the provider knows how. Raises as `open_provider` does."""
+        if provider.erase is not None:
+            provider.erase(_validated(provider, settings, _KIND_OF[type(provider)].section), context)
+
     def listing(self) -> list[Row]:
         """What is offered by whom, who listens to what, and what failed."""
         rows = [

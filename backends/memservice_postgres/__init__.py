@@ -19,6 +19,12 @@ def _open(settings: Settings, context: Context) -> Storage:
     return open_storage(settings, context.logger)
 
 
+def _erase(settings: Settings, context: Context) -> None:
+    from memservice_postgres.erasing import erase
+
+    erase(settings)
+
+
 @hookimpl
 def memservice_storages() -> Iterable[StorageProvider]:
     """`DB_CONNECTION_URI=postgresql+psycopg://user:password@host/database`. Needs the extra `postgres`."""
@@ -30,4 +36,5 @@ def memservice_storages() -> Iterable[StorageProvider]:
         open=_open,
         settings=PostgresSettings,
         capabilities=frozenset({Capability.SHARED}),
+        erase=_erase,
     )

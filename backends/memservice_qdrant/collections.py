@@ -45,6 +45,11 @@ def collection_of(namespace: str, space: Space) -> str:
     return "_".join((namespace, space.kind, embedder, digest, str(space.dimension)))
 
 
+def is_of(namespace: str, collection: str) -> bool:
+    """Is that the name of a collection of this namespace, and of no other one that begins alike?"""
+    return re.fullmatch(rf"{re.escape(namespace)}_[a-z]+_[a-z0-9-]*_[0-9a-f]{{10}}_[0-9]+", collection) is not None
+
+
 def is_missing(error: Exception) -> bool:
     """Did the server, or the stand-in in the process, say that there is no such collection?"""
     if isinstance(error, UnexpectedResponse):

@@ -22,7 +22,7 @@ from memservice.spi.providers import Settings
 from memservice.spi.ties import nearest
 from memservice.spi.vectors import VectorHit, VectorRow
 from memservice.spi.where import Where, admits_nothing
-from memservice_qdrant.collections import Collections, collection_of, is_missing
+from memservice_qdrant.collections import Collections, collection_of, is_missing, is_of
 from memservice_qdrant.conditions import of_space, payload_of, tenant_of
 from memservice_sql.unit_vectors import checked, unit
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
 IN_PROCESS = ":memory:"
+NAMESPACE = "memservice"
+"""Where the settings name none."""
 POINTS = UUID("a6a6b5d4-6f0c-5d0b-9a52-0a4b6f3f4a51")
 """Within which points are named. Never changes: points of older releases would no longer be found."""
 ROWS_AT_ONCE = 200
@@ -43,14 +45,15 @@ T = TypeVar("T")
 class QdrantVectorIndex:
     """The `VectorIndex` of a Qdrant server. Safe for threads and processes: all state is in the server."""
 
-    capabilities: frozenset[Capability] = frozenset()
+    capabilities: frozenset[Capability]
 
-    def __init__(self, client: QdrantClient, place: str, namespace: str = "memservice", **made_with: Any) -> None:
+    def __init__(self, client: QdrantClient, place: str, namespace: str = NAMESPACE, **made_with: Any) -> None:
         """`place`: where it is, as messages call it; `made_with`: what new collections are made with."""
         self._client = client
         self._place = place
         self._namespace = namespace
         in_process = place == IN_PROCESS
+        self.capabilities = frozenset() if in_process else frozenset({Capability.SHARED})
         # The stand-in in the process is exact always, and warns whoever asks for it.
         self._exact = None if in_process else models.SearchParams(exact=True)
         self._collections = Collections(client, made_with, in_process)
@@ -130,6 +133,14 @@ class QdrantVectorIndex:
         with self._asked(space) as name:
             self._client.delete(name, points_selector=models.FilterSelector(filter=of_space(space)), wait=True)
 
+    def erase(self) -> None:
+        """Forget everything in the namespace: its collections go."""
+        with self._told():
+            for collection in self._client.get_collections().collections:
+                if is_of(self._namespace, collection.name):
+                    self._client.delete_collection(collection.name)
+                    self._collections.lost(collection.name)
+
     def _near(
         self, space: Space, given: list[float], number: int, narrowed: models.Filter, how: models.SearchParams | None
     ) -> list[VectorHit]:
@@ -195,7 +206,7 @@ def open_index(settings: Settings) -> QdrantVectorIndex:
     if not url:
         raise ConfigurationError("the vector index 'qdrant' needs VECTOR_STORE_URL, for instance http://localhost:6333")
     made_with = {name: settings[name] for name in ("on_disk", "replication_factor", "shard_number")}
-    namespace = settings["namespace"] or "memservice"
+    namespace = settings["namespace"] or NAMESPACE
     if url == IN_PROCESS:
         return QdrantVectorIndex(QdrantClient(IN_PROCESS), IN_PROCESS, namespace, **made_with)
     try:

@@ -7,6 +7,7 @@ follows the graph, and compares all of them where the graph does not offer enoug
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -31,9 +32,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+NAMESPACE = "memservice"
+"""Where the settings name none."""
+
 ROWS_AT_ONCE = 100
 """Rows in one exchange that writes: adding to the graph takes the server about a millisecond a row, and it does one thing at a time."""
 READ_AT_ONCE = 500
+_GLOB = re.compile(r"[*?\[\]\\^-]")
+"""What has a meaning in the patterns of SCAN …"""
+_ESCAPED = r"\\\g<0>"
+"""… and what takes it away."""
 EF_BUILD = "200"
 EF_SEARCH = 200
 """Candidates that a walk through the graph keeps, at least; more than is asked for."""
@@ -44,9 +52,9 @@ MOST_VISITED = 20_000
 class RedisVectorIndex:
     """The `VectorIndex` of a Redis. Safe for threads and processes: all state is in the server."""
 
-    capabilities: frozenset[Capability] = frozenset()
+    capabilities = frozenset({Capability.SHARED})
 
-    def __init__(self, server: Server, namespace: str = "memservice", exact_up_to: int = 20_000) -> None:
+    def __init__(self, server: Server, namespace: str = NAMESPACE, exact_up_to: int = 20_000) -> None:
         self._server = server
         self._namespace = namespace
         self._exact_up_to = exact_up_to
@@ -125,6 +133,18 @@ class RedisVectorIndex:
     def drop(self, view: View | None, space: Space) -> None:
         with self._server.asked() as client:
             client.execute_command("UNLINK", *self._places(space))
+
+    def erase(self) -> None:
+        """Forget everything in the namespace."""
+        pattern = f"{{{_GLOB.sub(_ESCAPED, self._namespace)}:vectors:*"
+        cursor = 0
+        with self._server.asked() as client:
+            while True:
+                cursor, found = client.execute_command("SCAN", cursor, "MATCH", pattern, "COUNT", READ_AT_ONCE)
+                if found:
+                    client.execute_command("UNLINK", *found)
+                if int(cursor) == 0:
+                    return
 
     def _places(self, space: Space) -> tuple[str, str]:
         """The names of the vector set and of its list of keys. The braces keep both on one node of a cluster."""
@@ -206,7 +226,7 @@ def open_index(settings: Settings, log: logging.Logger) -> RedisVectorIndex:
         raise ConfigurationError(f"VECTOR_STORE_URL is not one that Redis is reached by: {error}") from error
     server = Server(client, _shown(url))
     server.check_now(log)
-    return RedisVectorIndex(server, settings["namespace"] or "memservice", settings["exact_up_to"])
+    return RedisVectorIndex(server, settings["namespace"] or NAMESPACE, settings["exact_up_to"])
 
 
 def _shown(url: str) -> str:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 class Capability(StrEnum):
     SHARED = "shared"
-    """Storage: may several processes open the same store at once? Without it everything runs in one process."""
+    """Storage, or vector index outside it: may several processes open the same one at once? Without it everything runs in one process."""
 
     TRANSACTIONAL = "transactional"
     """Text or vector index: does it live in the storage and commit with it? Without it, it is written by tasks, after commit."""
@@ -19,7 +19,7 @@ class Capability(StrEnum):
     """Embedder: is it local and fast enough (well below a millisecond a text) to run inside a write?"""
 
     REMOTE = "remote"
-    """Reasoner: does it wait on a network? A worker then keeps several units in flight."""
+    """Embedder, reasoner: does it wait on a network? A worker then keeps several units of a reasoner in flight."""
 
     COSTLY = "costly"
     """Reasoner: does each call cost money or seconds? Messages are then batched by tokens before they are derived from."""

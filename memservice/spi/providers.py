@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from memservice.spi.reasoner import Reasoner
     from memservice.spi.storage import Storage
     from memservice.spi.vectors import VectorIndex
-    from memservice.spi.webhooks import WebhookTransport
+    from memservice.spi.webhooks import WebhookTransport, World
 
 from memservice.spi.capabilities import Capability
 
@@ -65,6 +67,9 @@ class StorageProvider(_Provider):
     settings: type[Schema] | None = None
     schemes: tuple[str, ...] = ()
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
+    erase: Callable[[Settings, Context], None] | None = None
+    """Takes away the whole store that `settings` name, where that is more than a file: the testing kit calls it for what it made itself.
+    With a field `schema` in the settings, each of its tests has a store of that name."""
     spi: int = SPI_VERSION
 
 
@@ -77,6 +82,9 @@ class VectorIndexProvider(_Provider):
     needs_storage: str | None = None
     """The name of the storage that it lives in, if it does."""
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
+    erase: Callable[[Settings, Context], None] | None = None
+    """Takes away everything in the `namespace` that `settings` name: the testing kit calls it for what it made itself. None: the kit drops
+    the spaces that it filled."""
     spi: int = SPI_VERSION
 
 
@@ -122,6 +130,8 @@ class WebhookTransportProvider(_Provider):
     schemes: tuple[str, ...] = ()
     settings: type[Schema] | None = None
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
+    world: Callable[[Path, Context], AbstractContextManager[World]] | None = None
+    """For the testing kit: the transport, opened, with endpoints on this machine to deliver to. The path is an empty directory."""
     spi: int = SPI_VERSION
 
 

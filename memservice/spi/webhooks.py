@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,3 +28,22 @@ class WebhookTransport(Protocol):
         ...
 
     def deliver(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome: ...
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A transport, and the endpoints that a test may use: for the testing kit."""
+
+    transport: WebhookTransport
+    url: str
+    """An endpoint that takes everything."""
+    received: Callable[[], Sequence[tuple[Mapping[str, str], bytes]]]
+    """What has arrived there, in order of arrival: headers and body."""
+    failing: Sequence[str]
+    """Endpoints that may be registered, and take nothing: gone, or refusing."""
+    refused: Sequence[str]
+    """URLs of the transport's own schemes that must not be registered."""
+    stuck: str | None = None
+    """An endpoint that never answers, if there can be such a thing …"""
+    patience_seconds: float = 5.0
+    """… and how long, at most, the transport was told to wait for it."""

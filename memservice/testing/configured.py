@@ -1,32 +1,41 @@
 """The contract suites on a provider as an installation has it, for `memservice plugins check`. Not for the tests of a plugin's author.
 
-`provider.json` in pytest's root says which one, and for what keeps something the place to keep it while it is checked, in which `{path}`
-is a file or directory of each test's own. What the settings name is never touched.
+`provider.json` in pytest's root says which one, and for what keeps something the place to keep it while it is checked, in which every test
+has a place of its own (`memservice.testing.scratch`). What the settings name is never touched. Before the first test the provider is opened
+and does the least that needs everything; where that fails, the reason goes into `fault.txt` and nothing else is tried.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memservice.domain.errors import MemserviceError
 from memservice.plugins import Plugins, load_plugins
 from memservice.settings import Settings, connections, load_settings
+from memservice.settings.models import ModelChoice
 from memservice.spi.embedding import Embedder
+from memservice.spi.llm import LanguageModel, ModelFailure
 from memservice.spi.providers import Context
 from memservice.spi.reasoner import Reasoner
 from memservice.spi.storage import Storage
 from memservice.spi.vectors import VectorIndex
 from memservice.testing.embedding import EmbedderContract
 from memservice.testing.indexes import Engine
+from memservice.testing.llm_live import LiveModelContract
 from memservice.testing.reasoner import ReasonerContract
+from memservice.testing.scratch import Scratch
 from memservice.testing.storage import StorageContract
-from memservice.testing.vectors import VectorIndexContract
+from memservice.testing.vectors import OURS, SPACES, VectorIndexContract
+from memservice.testing.webhooks import WebhookTransportContract, World
 
 
 @pytest.fixture(scope="session")
@@ -49,37 +58,124 @@ def _context() -> Context:
     return Context(lambda: datetime.now(UTC), logging.getLogger("memservice"))
 
 
+@contextmanager
+def _had(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Ends the run if a provider cannot be had: its driver is missing, its server is away, its settings are wrong."""
+    try:
+        yield
+    except Exception as error:  # a provider is a plugin and may fail in any way
+        told = isinstance(error, (MemserviceError, ModelFailure))
+        reason = str(error) if told else f"{type(error).__name__}: {error}"
+        (pytestconfig.rootpath / "fault.txt").write_text(reason, encoding="utf-8")
+        pytest.exit(reason, returncode=pytest.ExitCode.USAGE_ERROR)
+
+
 class TestStorage(StorageContract):
+    @pytest.fixture(scope="session")
+    def scratch(
+        self,
+        wanted: dict[str, Any],
+        settings: Settings,
+        plugins: Plugins,
+        pytestconfig: pytest.Config,
+        tmp_path_factory: pytest.TempPathFactory,
+    ) -> Scratch:
+        with _had(pytestconfig):
+            made = Scratch(plugins, plugins.storage(wanted["name"]), settings.db.as_mapping(), wanted["scratch"], _context())
+            with made.one(tmp_path_factory.mktemp("first")) as open_one:
+                opened: Storage = open_one()
+                opened.migrate()
+                opened.close()
+        return made
+
     @pytest.fixture
-    def open_storage(self, wanted: dict[str, Any], settings: Settings, plugins: Plugins, tmp_path: Path) -> Callable[[], Storage]:
-        uri = wanted["scratch"].replace("{path}", str(tmp_path / "store"))
+    def open_storage(self, scratch: Scratch, tmp_path: Path) -> Iterator[Callable[[], Storage]]:
+        with scratch.one(tmp_path) as open_one:
 
-        def opened() -> Storage:
-            given = {**settings.db.as_mapping(), "uri": uri, "connection_uri": uri}
-            storage: Storage = plugins.open_provider(plugins.storage(wanted["name"]), given, _context())
-            storage.migrate()
-            return storage
+            def opened() -> Storage:
+                storage: Storage = open_one()
+                storage.migrate()
+                return storage
 
-        return opened
+            yield opened
 
 
 class TestVectorIndex(VectorIndexContract):
+    @pytest.fixture(scope="session")
+    def scratch(
+        self,
+        wanted: dict[str, Any],
+        settings: Settings,
+        plugins: Plugins,
+        pytestconfig: pytest.Config,
+        tmp_path_factory: pytest.TempPathFactory,
+    ) -> Scratch:
+        with _had(pytestconfig):
+            provider = plugins.vector_index(wanted["name"])
+            made = Scratch(plugins, provider, settings.vector_store.as_mapping(), wanted["scratch"], _context())
+            with made.one(tmp_path_factory.mktemp("first")) as open_one:
+                open_one().count(None, OURS)
+        return made
+
     @pytest.fixture
-    def open_index(self, wanted: dict[str, Any], settings: Settings, plugins: Plugins, tmp_path: Path) -> Callable[[], Engine[VectorIndex]]:
-        given = {**settings.vector_store.as_mapping(), "url": wanted["scratch"].replace("{path}", str(tmp_path / "vectors"))}
-        return lambda: Engine(plugins.open_provider(plugins.vector_index(wanted["name"]), given, _context()))
+    def open_index(
+        self, scratch: Scratch, wanted: dict[str, Any], plugins: Plugins, tmp_path: Path
+    ) -> Iterator[Callable[[], Engine[VectorIndex]]]:
+        with scratch.one(tmp_path) as open_one:
+            yield lambda: Engine(open_one())
+            if plugins.vector_index(wanted["name"]).erase is None:
+                left: VectorIndex = open_one()
+                for space in SPACES:
+                    left.drop(None, space)
 
 
 class TestEmbedder(EmbedderContract):
     @pytest.fixture(scope="session")
-    def embedder(self, wanted: dict[str, Any], settings: Settings, plugins: Plugins) -> Embedder:
-        provider = plugins.embedder(wanted["name"])
-        opened: Embedder = plugins.open_provider(provider, connections.of_embedder(settings, provider.name), _context())
+    def embedder(self, wanted: dict[str, Any], settings: Settings, plugins: Plugins, pytestconfig: pytest.Config) -> Embedder:
+        with _had(pytestconfig):
+            provider = plugins.embedder(wanted["name"])
+            opened: Embedder = plugins.open_provider(provider, connections.of_embedder(settings, provider.name), _context())
+            opened.embed(["memservice plugins check"])
         return opened
 
 
 class TestReasoner(ReasonerContract):
     @pytest.fixture(scope="session")
-    def reasoner(self, wanted: dict[str, Any], plugins: Plugins) -> Reasoner:
-        opened: Reasoner = plugins.open_provider(plugins.reasoner(wanted["name"]), {}, _context())
+    def reasoner(self, wanted: dict[str, Any], plugins: Plugins, pytestconfig: pytest.Config) -> Reasoner:
+        with _had(pytestconfig):
+            opened: Reasoner = plugins.open_provider(plugins.reasoner(wanted["name"]), {}, _context())
         return opened
+
+
+def _models(group: Any) -> Iterator[ModelChoice]:
+    """Every model that the settings name."""
+    if isinstance(group, ModelChoice):
+        yield group
+    elif is_dataclass(group):
+        for field in fields(group):
+            yield from _models(getattr(group, field.name))
+
+
+class TestLanguageModel(LiveModelContract):
+    @pytest.fixture(scope="session")
+    def model(self, wanted: dict[str, Any], settings: Settings, plugins: Plugins, pytestconfig: pytest.Config) -> LanguageModel:
+        with _had(pytestconfig):
+            name, asked = wanted["name"], wanted["model"]
+            chosen = next(each for each in _models(settings) if (each.transport, each.model) == (name, asked))
+            place = connections.connection(settings.llm, name, chosen.overrides)
+            opened: LanguageModel = plugins.open_provider(plugins.language_model(name), place, _context())
+            opened.complete(self.ask(asked))
+        return opened
+
+    @pytest.fixture
+    def named(self, wanted: dict[str, Any]) -> str:
+        return str(wanted["model"])
+
+
+class TestWebhookTransport(WebhookTransportContract):
+    @pytest.fixture
+    def world(self, wanted: dict[str, Any], plugins: Plugins, tmp_path: Path) -> Iterator[World]:
+        provider = plugins.webhook_transport(wanted["name"])
+        assert provider.world is not None, "it is asked for only where there is one"
+        with provider.world(tmp_path, _context()) as made:
+            yield made

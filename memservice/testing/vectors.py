@@ -1,22 +1,25 @@
 """The contract of a vector index.
 
 Subclass `VectorIndexContract`, give it the fixture `open_index`, and run pytest: a callable without arguments that opens the index of
-this test and returns it as an `Engine`. Called again within a test it opens the same place once more. Every test begins empty.
-An engine that stores less than float32 overrides `tolerance`.
+this test and returns it as an `Engine`. Called again within a test it opens the same place once more (an index outside the storage without
+the capability `SHARED` is opened once). Every test begins empty. An engine that stores less than float32 overrides `tolerance`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from memservice.domain.records import ACTIVE, Space
+from memservice.spi.capabilities import Capability
 from memservice.spi.vectors import VectorHit, VectorIndex, VectorRow
 from memservice.spi.where import EVERYTHING, Where
-from memservice.testing.indexes import HOSTILE, NOON, SECOND, Engine, RolledBack, only
+from memservice.testing.indexes import HOSTILE, MANY_TONGUES, NOON, SECOND, Engine, RolledBack, only
+from memservice.testing.storage.base import together
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
@@ -29,6 +32,14 @@ def space(key: int = 1, dimension: int = 4, kind: str = "conclusion", workspace:
 
 
 OURS, THEIRS, WIDE = space(1), space(12, workspace=2), space(3, dimension=64, kind="message")
+LONG = 512
+"""Characters of the longest names that are tried."""
+NAMES = (*MANY_TONGUES, *(f"{letter * (LONG - 1)}{last}" for letter in ("x", "é", "字", "𝒳") for last in "ab"), "x", "")
+"""Names that an index could take for one another if it cut them or folded them."""
+NAMED = tuple(replace(OURS, key=100 + n, embedder=name) for n, name in enumerate(NAMES))
+SPACES = (OURS, THEIRS, WIDE, *NAMED)
+"""All that is ever filled here."""
+WRITERS, ROUNDS = 8, 5
 
 
 def vector(*numbers: float) -> Vector:
@@ -61,6 +72,12 @@ class VectorIndexContract:
 
     @pytest.fixture
     def engine(self, open_index: OpenVectorIndex) -> Engine[VectorIndex]:
+        return open_index()
+
+    def again(self, engine: Engine[VectorIndex], open_index: OpenVectorIndex) -> Engine[VectorIndex]:
+        """The index of this test, opened once more, as another process would."""
+        if engine.storage is None and Capability.SHARED not in engine.index.capabilities:
+            pytest.skip("the index lacks the capability SHARED: it cannot be opened twice")
         return open_index()
 
     def upsert(self, engine: Engine[VectorIndex], rows: Sequence[VectorRow], into: Space = OURS) -> None:
@@ -206,6 +223,15 @@ class VectorIndexContract:
         self.upsert(engine, [row(1, level=level), row(2, level="explicit"), row(3)])
         assert keys(self.query(engine, where=Where(levels=(level,)))) == [1]
 
+    def test_long_names_and_those_of_any_script_are_told_apart(self, engine: Engine[VectorIndex]) -> None:
+        """Names that differ in their last character, in their case or in how an accent is written are different ones."""
+        rows = [VectorRow(key=n, uid=name * 2, vector=at_angle(n), level=name) for n, name in enumerate(NAMES, start=1)]
+        self.upsert(engine, rows)
+        assert self.count(engine) == len(NAMES)
+        for n, name in enumerate(NAMES, start=1):
+            for ids in (None, range(1, len(NAMES) + 1)):
+                assert keys(self.query(engine, where=Where(levels=(name,)), ids=ids)) == [n], name
+
     def test_time_bounds_are_inclusive_and_exact(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(n, n, at=NOON + n * SECOND) for n in range(1, 5)] + [row(5, 5)])
         for ids in (None, [1, 2, 3, 4, 5]):
@@ -272,6 +298,27 @@ class VectorIndexContract:
             self.delete(engine, [1])
             assert self.query(engine) == []
 
+    def test_simultaneous_upserts_lose_nothing(self, engine: Engine[VectorIndex]) -> None:
+        """Writers that begin together, in a space that none of them finds there, each with rows of its own and one that is everybody's."""
+
+        def writing(writer: int) -> Callable[[], None]:
+            def write() -> None:
+                for n in range(ROUNDS):
+                    mine = 1 + n * WRITERS + writer
+                    self.upsert(engine, [row(mine, mine, session=writer), row(1_000, 60, session=writer)])
+
+            return write
+
+        together(*(writing(writer) for writer in range(WRITERS)))
+        everybody = WRITERS * ROUNDS
+        listed = engine.read(lambda view: engine.index.keys(view, OURS))
+        assert listed == [*range(1, everybody + 1), 1_000]
+        assert self.count(engine) == everybody + 1
+        assert sorted(keys(self.query(engine))) == listed
+        for writer in range(WRITERS):
+            found = set(keys(self.query(engine, where=Where(sessions=(writer,)))))
+            assert found - {1_000} == set(range(1 + writer, everybody + 1, WRITERS))
+
     # Isolation
 
     def test_vectors_are_fetched_by_key(self, engine: Engine[VectorIndex]) -> None:
@@ -316,6 +363,14 @@ class VectorIndexContract:
         assert self.query(engine) == before
         assert (self.count(engine), self.count(engine, THEIRS), self.count(engine, WIDE)) == (2, 48, 1)
 
+    def test_spaces_of_embedders_with_similar_names_are_apart(self, engine: Engine[VectorIndex]) -> None:
+        for n, named in enumerate(NAMED):
+            self.upsert(engine, [row(1, n)], named)
+        for n, named in enumerate(NAMED):
+            assert [hit.score for hit in self.query(engine, of=named)] == pytest.approx([math.cos(math.radians(n))], abs=self.tolerance)
+        engine.write(lambda view: engine.index.drop(view, NAMED[0]))
+        assert [self.count(engine, named) for named in NAMED] == [0, *[1] * (len(NAMED) - 1)]
+
     def test_drop_takes_one_space(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(n, n, observer=n, observed=1) for n in range(1, 6)])
         self.upsert(engine, [row(1)], THEIRS)
@@ -333,12 +388,12 @@ class VectorIndexContract:
     def test_what_was_stored_is_there_after_reopening(self, engine: Engine[VectorIndex], open_index: OpenVectorIndex) -> None:
         self.upsert(engine, [row(1, 10), row(2, 20, session=5, level="explicit", at=NOON)])
         self.delete(engine, [1])
-        again = open_index()
+        again = self.again(engine, open_index)
         assert keys(self.query(again, where=Where(sessions=(5,), levels=("explicit",), since=NOON, until=NOON))) == [2]
         assert self.count(again) == 1
 
     def test_another_opening_sees_changes(self, engine: Engine[VectorIndex], open_index: OpenVectorIndex) -> None:
-        other = open_index()
+        other = self.again(engine, open_index)
         for n in range(1, 6):
             self.upsert(engine if n % 2 else other, [row(n, n)])
             assert keys(self.query(engine)) == keys(self.query(other)) == list(range(1, n + 1))

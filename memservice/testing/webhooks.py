@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import pytest
 
 from memservice.domain.errors import InvalidInput
-from memservice.spi.webhooks import WebhookTransport
+from memservice.spi.webhooks import World
 
 HEADERS = {
     "Content-Type": "application/json",
@@ -23,23 +21,7 @@ HEADERS = {
 BODY = b'{"data":{"session_id":"s","workspace_id":"w"},"timestamp":"2024-03-01T12:00:00Z","type":"queue.empty"}'
 
 
-@dataclass(frozen=True, slots=True)
-class World:
-    """A transport, and the endpoints that a test may use."""
-
-    transport: WebhookTransport
-    url: str
-    """An endpoint that takes everything."""
-    received: Callable[[], Sequence[tuple[Mapping[str, str], bytes]]]
-    """What has arrived there, in order of arrival: headers and body."""
-    failing: Sequence[str]
-    """Endpoints that may be registered, and take nothing: gone, or refusing."""
-    refused: Sequence[str]
-    """URLs of the transport's own schemes that must not be registered."""
-    stuck: str | None = None
-    """An endpoint that never answers, if there can be such a thing …"""
-    patience_seconds: float = 5.0
-    """… and how long, at most, the transport was told to wait for it."""
+__all__ = ["WebhookTransportContract", "World"]
 
 
 class WebhookTransportContract:

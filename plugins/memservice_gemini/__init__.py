@@ -54,4 +54,5 @@ def memservice_llms() -> Iterable[LanguageModelProvider]:
 @hookimpl
 def memservice_embedders() -> Iterable[EmbedderProvider]:
     """`EMBEDDER=gemini`, or `EMBEDDING_MODEL_CONFIG__TRANSPORT=gemini`."""
-    yield EmbedderProvider(name=NAME, open=_open_embedder, settings=EmbeddingPlace, capabilities=frozenset({Capability.SEMANTIC}))
+    can = frozenset({Capability.SEMANTIC, Capability.REMOTE})
+    yield EmbedderProvider(name=NAME, open=_open_embedder, settings=EmbeddingPlace, capabilities=can)

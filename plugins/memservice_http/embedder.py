@@ -41,7 +41,7 @@ _TOO_MUCH = REJECTIONS | {413}
 class HttpEmbedder(ABC):
     """Safe to share between threads. `embed` raises ModelFailure."""
 
-    capabilities: frozenset[Capability] = frozenset({Capability.SEMANTIC})
+    capabilities: frozenset[Capability] = frozenset({Capability.SEMANTIC, Capability.REMOTE})
     duplicate_distance: float | None = 0.05
 
     def __init__(

@@ -53,4 +53,5 @@ def memservice_llms() -> Iterable[LanguageModelProvider]:
 @hookimpl
 def memservice_embedders() -> Iterable[EmbedderProvider]:
     """`EMBEDDER=openai`, which setting `EMBEDDING_MODEL_CONFIG__TRANSPORT` or its base URL chooses."""
-    yield EmbedderProvider(name=NAME, open=_open_embedder, settings=EmbeddingPlace, capabilities=frozenset({Capability.SEMANTIC}))
+    can = frozenset({Capability.SEMANTIC, Capability.REMOTE})
+    yield EmbedderProvider(name=NAME, open=_open_embedder, settings=EmbeddingPlace, capabilities=can)

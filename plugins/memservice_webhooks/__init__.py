@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memservice.hookspecs import hookimpl
 from memservice.spi.providers import Context, Settings, WebhookTransportProvider
 
 if TYPE_CHECKING:
-    from memservice.spi.webhooks import WebhookTransport
+    from memservice.spi.webhooks import WebhookTransport, World
 
 
 def _open_http(settings: Settings, context: Context) -> WebhookTransport:
@@ -24,7 +26,19 @@ def _open_jsonl(settings: Settings, context: Context) -> WebhookTransport:
     return JsonLinesTransport(settings["jsonl_directory"])
 
 
+def _http_world(folder: Path, context: Context) -> AbstractContextManager[World]:
+    from memservice_webhooks.worlds import http_world
+
+    return http_world()
+
+
+def _jsonl_world(folder: Path, context: Context) -> AbstractContextManager[World]:
+    from memservice_webhooks.worlds import jsonl_world
+
+    return jsonl_world(folder)
+
+
 @hookimpl
 def memservice_webhook_transports() -> Iterable[WebhookTransportProvider]:
-    yield WebhookTransportProvider(name="http", schemes=("http", "https"), open=_open_http)
-    yield WebhookTransportProvider(name="jsonl", schemes=("jsonl",), open=_open_jsonl)
+    yield WebhookTransportProvider(name="http", schemes=("http", "https"), open=_open_http, world=_http_world)
+    yield WebhookTransportProvider(name="jsonl", schemes=("jsonl",), open=_open_jsonl, world=_jsonl_world)

@@ -60,3 +60,8 @@ def erase(client: Redis, name: str) -> None:
     found = list(client.scan_iter(f"{{{name}:*"))
     if found:
         client.unlink(*found)
+
+
+def escaped(name: str) -> str:
+    """For a pattern of SCAN."""
+    return "".join(f"\\{letter}" if letter in "*?[]\\" else letter for letter in name)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from itertools import count
 
+import numpy as np
 import pytest
 from qdrant_client import QdrantClient
 
@@ -13,7 +14,7 @@ from backends.vector_stores import QDRANT
 from memservice.spi.vectors import VectorIndex
 from memservice.spi.where import Where
 from memservice.testing.indexes import Engine
-from memservice.testing.vectors import OURS, THEIRS, VectorIndexContract, at_angle, keys, row
+from memservice.testing.vectors import OURS, THEIRS, WIDE, VectorIndexContract, at_angle, keys, row
 from memservice_qdrant.collections import collection_of
 from memservice_qdrant.vectors import IN_PROCESS, QdrantVectorIndex
 
@@ -77,6 +78,20 @@ def test_a_collection_that_the_server_lost_is_begun_anew(client: QdrantClient, p
     client.delete_collection(collection_of(name, OURS))
     index.upsert(None, OURS, [row(3)])
     assert index.keys(None, OURS) == [3]
+
+
+def test_erasing_takes_the_collections_of_one_namespace(client: QdrantClient, place: str, name: str) -> None:
+    other = f"{name}_b"
+    ours, theirs = QdrantVectorIndex(client, place, name), QdrantVectorIndex(client, place, other)
+    for index in (ours, theirs):
+        for of in (OURS, WIDE):
+            index.upsert(None, of, [row(1, vector=np.ones(of.dimension, np.float32))])
+    ours.erase()
+    assert (ours.count(None, OURS), theirs.count(None, OURS), theirs.count(None, WIDE)) == (0, 1, 1)
+    left = {each.name for each in client.get_collections().collections if each.name.startswith(f"{name}_")}
+    assert left == {collection_of(other, OURS), collection_of(other, WIDE)}
+    ours.upsert(None, OURS, [row(2)])
+    assert ours.keys(None, OURS) == [2]
 
 
 def test_embedders_have_collections_apart_whatever_they_are_called() -> None:

@@ -20,7 +20,7 @@ from memservice.spi.providers import Context
 from memservice.spi.vectors import VectorIndex, VectorRow
 from memservice.spi.where import EVERYTHING, Where
 from memservice.testing.indexes import NOON, Engine
-from memservice.testing.vectors import OURS, VectorIndexContract, row, space
+from memservice.testing.vectors import OURS, THEIRS, VectorIndexContract, row, space
 from memservice_redis import attributes
 from memservice_redis.server import Server
 from memservice_redis.vectors import RedisVectorIndex
@@ -96,6 +96,21 @@ def test_spaces_of_another_installation_are_apart(client: Redis, name: str) -> N
         assert index_at(client, name).keys(None, OURS) == [1]
     finally:
         erase(client, other)
+
+
+@pytest.mark.parametrize("wild", ["", "*", "[a-z]", "\\"])
+def test_erasing_takes_one_namespace_whatever_it_is_called(client: Redis, name: str, wild: str) -> None:
+    ours, theirs = f"{name}{wild}", f"{name}-b"
+    try:
+        for each in (ours, theirs):
+            for of in (OURS, THEIRS):
+                index_at(client, each).upsert(None, of, [row(1)])
+        index_at(client, ours).erase()
+        assert list(client.scan_iter(f"*{redis_vectors.escaped(ours)}:*")) == []
+        assert [index_at(client, theirs).keys(None, of) for of in (OURS, THEIRS)] == [[1], [1]]
+    finally:
+        erase(client, redis_vectors.escaped(ours))
+        erase(client, theirs)
 
 
 @pytest.mark.parametrize("lost", ["keys", "vectors"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+import unicodedata
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -392,3 +395,76 @@ class TestVectorsPoisonTheirCache(BrokenVectors):
             return self._seen.setdefault(space.key, held)
 
     caught_by = ("test_a_write_that_fails_leaves_nothing", "test_what_was_stored_is_there_after_reopening")
+
+
+class TestVectorsLoseOneOfTwoUpserts(BrokenVectors):
+    """What is there is read, and written back a moment later with what is new."""
+
+    class broken(MemoryVectorIndex):  # noqa: N801
+        capabilities = frozenset()
+
+        def __init__(self) -> None:
+            self._spaces: dict[int, dict[int, tuple[VectorRow, Any]]] = {}
+
+        def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
+            apart = type(self)()
+            apart._spaces = {space.key: dict(self._vectors(view, space))}
+            super(type(self), apart).upsert(view, space, rows)
+            time.sleep(0.001)
+            self._spaces[space.key] = apart._spaces[space.key]
+
+        def _vectors(self, view: View | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
+            return self._spaces.setdefault(space.key, {})
+
+    @pytest.fixture
+    def open_index(self) -> Callable[[], Engine[VectorIndex]]:
+        return lambda: Engine(type(self).broken())
+
+    caught_by = ("test_simultaneous_upserts_lose_nothing",)
+
+
+class Named(MemoryVectorIndex):
+    """Keeps levels, and asks for them, in another form than they were given."""
+
+    def named(self, text: str) -> str:
+        return text
+
+    def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
+        super().upsert(view, space, [row if row.level is None else replace(row, level=self.named(row.level)) for row in rows])
+
+    def query(
+        self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+    ) -> list[VectorHit]:
+        asked = None if where.levels is None else tuple(map(self.named, where.levels))
+        return super().query(view, space, vector, k, replace(where, levels=asked), ids)
+
+
+class TestVectorsCutLongNames(BrokenVectors):
+    """As a column of 255 characters does."""
+
+    class broken(Named):  # noqa: N801
+        def named(self, text: str) -> str:
+            return text[:255]
+
+    caught_by = ("test_long_names_and_those_of_any_script_are_told_apart",)
+
+
+class TestVectorsFoldNames(BrokenVectors):
+    """As a collation does."""
+
+    class broken(Named):  # noqa: N801
+        def named(self, text: str) -> str:
+            return unicodedata.normalize("NFC", text)
+
+    caught_by = ("test_long_names_and_those_of_any_script_are_told_apart",)
+
+
+class TestVectorsCutTheNameOfTheEmbedder(BrokenVectors):
+    """Spaces are told apart by what is left of it."""
+
+    class broken(MemoryVectorIndex):  # noqa: N801
+        def _vectors(self, view: View | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
+            kept = space.embedder.encode("ascii", "ignore")[:60]
+            return super()._vectors(view, replace(space, key=zlib.crc32(b"%d %b" % (space.workspace_key, kept))))
+
+    caught_by = ("test_spaces_of_embedders_with_similar_names_are_apart",)

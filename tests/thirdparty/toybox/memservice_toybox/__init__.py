@@ -59,4 +59,4 @@ def memservice_storages() -> Iterable[StorageProvider]:
 
 @hookimpl
 def memservice_vector_indexes() -> Iterable[VectorIndexProvider]:
-    yield VectorIndexProvider(name="toybox", open=_open_index, settings=IndexSettings)
+    yield VectorIndexProvider(name="toybox", open=_open_index, settings=IndexSettings, capabilities=frozenset({Capability.SHARED}))

@@ -29,7 +29,7 @@ NOTHING = np.zeros(0, np.float32)
 
 
 class ToyVectors:
-    capabilities: frozenset[Capability] = frozenset()
+    capabilities = frozenset({Capability.SHARED})
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -1,0 +1,47 @@
+"""Taking a whole store away: the schema that holds it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import psycopg
+from psycopg import sql
+
+from memservice.domain.errors import ConfigurationError
+from memservice_postgres import errors
+from memservice_postgres.connections import Place, place_of
+
+if TYPE_CHECKING:
+    from memservice.spi.providers import Settings
+
+_EXTENSIONS = "SELECT extname FROM pg_extension WHERE extnamespace = to_regnamespace(%s)"
+
+
+def erase(settings: Settings) -> None:
+    """Drop the schema that `settings` name, with everything in it. Raises `ConfigurationError` for `public`, which is not ours alone, and
+    `Unavailable` where the server cannot be reached."""
+    schema: str = settings["schema"]
+    if schema == "public":
+        raise ConfigurationError("The schema public is shared with others and is not dropped: DB_SCHEMA has to name another one")
+    place = place_of(settings["uri"], schema=schema, connect_seconds=settings["connect_timeout_seconds"])
+    try:
+        _drop(place, schema)
+    except psycopg.Error as error:
+        meaning = errors.meaning(error, place.name)
+        if meaning is None:
+            raise
+        raise meaning from error
+
+
+def _drop(place: Place, schema: str) -> None:
+    with place.connect() as driver:
+        # An extension that was made with this store may have become other stores' as well: it goes only if it has not.
+        extensions = [str(name) for (name,) in driver.execute(_EXTENSIONS, [schema])]
+        for name in extensions:
+            driver.execute(sql.SQL("ALTER EXTENSION {} SET SCHEMA public").format(sql.Identifier(name)))
+        driver.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema)))
+        for name in extensions:
+            try:
+                driver.execute(sql.SQL("DROP EXTENSION {} RESTRICT").format(sql.Identifier(name)))
+            except psycopg.errors.DependentObjectsStillExist:
+                continue
