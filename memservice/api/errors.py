@@ -31,6 +31,8 @@ STATUS: Mapping[type[errors.MemserviceError], int] = {
 }
 """Any other error is the operator's concern, not the caller's: 500."""
 
+UNAVAILABLE = "The store cannot be used at the moment: try again"
+"""What is wrong with it, with hosts, paths and users, is for the log alone."""
 UNEXPECTED = "An unexpected error occurred"
 TEXTS = {404: "Not Found", 405: "Method Not Allowed", 413: "The request's body is too large"}
 """What the framework's own errors say."""
@@ -47,12 +49,18 @@ def from_domain(error: errors.MemserviceError) -> Response:
         return from_unexpected(error)
     if isinstance(error, errors.InvalidInput):
         return json_answer({"detail": [{"loc": list(p.loc), "msg": p.message, "type": p.kind} for p in error.problems]}, status)
+    if isinstance(error, errors.Unavailable):
+        return _from_unavailable(error, status)
     answer = json_answer({"detail": str(error)}, status)
     if isinstance(error, errors.Conflict):
         answer.headers["x-should-retry"] = "false"  # the older clients would send it twice more, and wait in between
-    if isinstance(error, errors.Unavailable):
-        answer.headers["Retry-After"] = str(error.retry_after)
-        log.warning("%s %s: unavailable: %s", request.method, request.endpoint, " from ".join(names(error)))
+    return answer
+
+
+def _from_unavailable(error: errors.Unavailable, status: int) -> Response:
+    answer = json_answer({"detail": str(error) if isinstance(error, errors.Busy) else UNAVAILABLE}, status)
+    answer.headers["Retry-After"] = str(error.retry_after)
+    log.warning("%s %s: unavailable: %s: %s", request.method, request.endpoint, " from ".join(names(error)), error)
     return answer
 
 

@@ -37,8 +37,8 @@ class _Ready:
 def ready(call: Call) -> tuple[_Ready, int]:
     """Tell whether everything is there that the service is made of
 
-    503 if a part has failed; one that is `degraded` still lets the service answer. What was found, and what to do, `memservice doctor`
-    tells.
+    503 if a part has failed; one that is `degraded` still lets the service answer. What to do is said in general, since no key is asked
+    for; what was found, `memservice doctor` tells.
     """
     checks = doctor.look(call.rt)
     state = doctor.overall(checks)

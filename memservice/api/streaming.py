@@ -11,7 +11,7 @@ from typing import Any
 
 from flask import Response
 
-from memservice.domain.errors import Unavailable
+from memservice.domain.errors import Busy
 from memservice.domain.failures import names, places
 
 log = logging.getLogger("memservice.api")
@@ -26,9 +26,9 @@ class Slots:
         self._free = threading.BoundedSemaphore(max(1, threads // 2))
 
     def take(self) -> Callable[[], None]:
-        """A place, or `Unavailable` if there is none. Gives the function that gives it back, which may be called again and again."""
+        """A place, or `Busy` if there is none. Gives the function that gives it back, which may be called again and again."""
         if not self._free.acquire(blocking=False):
-            raise Unavailable("As many questions are being answered as this process can take: try again soon", RETRY_AFTER_SECONDS)
+            raise Busy("As many questions are being answered as this process can take: try again soon", RETRY_AFTER_SECONDS)
         held = threading.Lock()
 
         def give_back() -> None:

@@ -44,9 +44,15 @@ def _checks(state: State, ask_models: bool) -> list[Check]:
     try:
         runtime = Runtime(state.settings, state.plugins)
     except ConfigurationError as error:
-        return [Check("settings", BROKEN, str(error), "correct them; `memservice config show` tells where each comes from")]
+        wrong = Check("settings", BROKEN, str(error), "correct them; `memservice config show` tells where each comes from")
     except MemserviceError as error:
-        return [Check("storage", BROKEN, str(error), "see that the database is there and that `DB_CONNECTION_URI` is right")]
+        wrong = Check("storage", BROKEN, str(error), "see that the database is there and that `DB_CONNECTION_URI` is right")
+    else:
+        return _looked(state, runtime, ask_models)
+    return [wrong, *service.look_outside(state.settings, state.plugins)]
+
+
+def _looked(state: State, runtime: Runtime, ask_models: bool) -> list[Check]:
     try:
         found = service.look(runtime)
         if ask_models:

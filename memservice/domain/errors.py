@@ -50,6 +50,11 @@ class Unavailable(MemserviceError):
         self.retry_after = retry_after
 
 
+class Busy(Unavailable):
+    """This process does as much of that kind as it may at once. Unlike that of other `Unavailable`, which may name hosts, paths and users,
+    the message is for whoever calls over HTTP."""
+
+
 class IndexUnavailable(MemserviceError):
     """The vector index outside the store could not be reached, or could not do what it was asked. The store is not concerned: a search
     does without it, a task tries again until the index is back."""

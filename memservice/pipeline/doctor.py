@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from memservice.domain.errors import MemserviceError, SchemaVersionError
+from memservice.domain.errors import ConfigurationError, MemserviceError, SchemaVersionError, Unavailable
 from memservice.domain.filters import all_of, where
 from memservice.domain.filters.ast import Compare
 from memservice.domain.records import ACTIVE, BUILDING, FAILED, PENDING, RETIRED, Space, Task
-from memservice.pipeline import job_queues, presence, reembed
+from memservice.pipeline import job_queues, presence, reconcile, reembed
+from memservice.plugins import Plugins
 from memservice.runtime import Runtime
-from memservice.services import upkeep
+from memservice.services import indexing, nearest, upkeep
+from memservice.settings import Settings
 from memservice.spi.capabilities import Capability
-from memservice.spi.rows import Order
+from memservice.spi.rows import BY_KEY, Order
 from memservice.spi.storage import View
 
 State = Literal["ok", "degraded", "failed"]
@@ -26,6 +29,8 @@ BROKEN: State = "failed"
 
 LAG = timedelta(seconds=60)
 """Work that was due for longer than this, without anybody at it, waits for a worker."""
+SPACES = 5
+"""So many spaces of an index outside the storage are compared with their rows, of each the first portion: one that was lost lacks those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +41,39 @@ class Check:
     state: State
     found: str
     advice: str = ""
-    """What to do, where it is not ok."""
+    """What to do, where it is not ok. Everybody may read it over HTTP: it quotes no setting and no error."""
 
 
 def look(rt: Runtime) -> list[Check]:
-    """All parts, the storage first. Nothing is changed, no model is asked."""
-    checks = [_storage(rt)]
-    if checks[0].state == BROKEN:
-        return [*checks, *_plugins(rt)]
-    for part in (_built, _vectors, _embedders, _queues, _workers, _work, _plugins):
+    """All parts, the storage first; if it has failed, those that can be looked at without it. Nothing is changed, no model is asked."""
+    storage = _storage(rt)
+    if storage.state == BROKEN:
+        index = [] if rt.vectors_transactional else _all({"vectors": lambda: [_asked(rt)]})
+        return [storage, *index, *_all({"embedder": lambda: [_chosen(rt)]}), *look_outside(rt.settings, rt.plugins)]
+    parts: dict[str, Callable[[], Iterable[Check]]] = {
+        "counts": lambda: _built(rt),
+        "vectors": lambda: _vectors(rt),
+        "embedder": lambda: _embedders(rt),
+        "redis": lambda: _queues(rt.settings),
+        "workers": lambda: _workers(rt),
+        "work": lambda: _work(rt),
+        "plugins": lambda: _plugins(rt.plugins),
+    }
+    return [storage, *_all(parts)]
+
+
+def look_outside(settings: Settings, plugins: Plugins) -> list[Check]:
+    """What can be looked at without the storage, and where it could not even be opened."""
+    return _all({"redis": lambda: _queues(settings), "plugins": lambda: _plugins(plugins)})
+
+
+def _all(parts: dict[str, Callable[[], Iterable[Check]]]) -> list[Check]:
+    checks: list[Check] = []
+    for name, part in parts.items():
         try:
-            checks += list(part(rt))
+            checks += part()
         except MemserviceError as error:
-            checks.append(Check(part.__name__.strip("_"), BROKEN, str(error)))
+            checks.append(Check(name, BROKEN, str(error), "`memservice doctor` tells what is wrong: correct that, and look again"))
     return checks
 
 
@@ -61,7 +86,9 @@ def _storage(rt: Runtime) -> Check:
     try:
         rt.storage.check()
     except SchemaVersionError as error:
-        return Check("storage", BROKEN, str(error))  # which says what to do
+        return Check("storage", BROKEN, str(error), "run `memservice db upgrade`, or upgrade memservice if the schema is the newer one")
+    except ConfigurationError as error:
+        return Check("storage", BROKEN, str(error), "name a database in `DB_CONNECTION_URI` that memservice can use")
     except MemserviceError as error:
         return Check("storage", BROKEN, str(error), "see that the database is there and that `DB_CONNECTION_URI` is right")
     return Check("storage", OK, f"{rt.storage.name}, schema {rt.storage.schema_version()}")
@@ -71,31 +98,83 @@ def _built(rt: Runtime) -> Iterator[Check]:
     try:
         upkeep.check(rt)
     except MemserviceError as error:
-        yield Check("counts", BROKEN, str(error), "run what it names")
+        yield Check("counts", BROKEN, str(error), "run the command that it names: `memservice db recount` or `memservice db reindex`")
     else:
         yield Check("counts", OK, "tokens and texts are as this release counts and reads them")
 
 
 def _vectors(rt: Runtime) -> Iterator[Check]:
-    """Can the index be asked? It is, for one space, how much it holds."""
+    """Does the index answer, and has it what it should have?"""
+    chosen = where(state=ACTIVE, embedder=rt.embedder.id)
     with rt.storage.read() as view:
-        space = view.rows.get(Space, where(state=ACTIVE))
-        inside = 0 if space is None or not rt.vectors_transactional else rt.vectors.count(view, space)
-    name = rt.settings.vector_store.type or f"in the storage ({rt.storage.name})"
-    if space is None:
-        yield Check("vectors", OK, f"{name}, empty")
-        return
+        spaces = view.rows.page(Space, where(state=ACTIVE), BY_KEY, SPACES)
+        misfits = [view.rows.get(Space, all_of(chosen, Compare("dimension", how, rt.embedder.dimension))) for how in _OTHER]
+        inside = sum(rt.vectors.count(view, space) for space in spaces) if rt.vectors_transactional else 0
+    if rt.vectors_transactional:
+        asked = Check("vectors", OK, f"{_index_of(rt)}, {inside} vectors in {len(spaces)} spaces looked at")
+    else:
+        asked = _asked(rt, spaces)
+    misfit = next((space for space in misfits if space is not None), None)
+    if asked.state == OK and misfit is not None:
+        found = f"{_index_of(rt)}: some are of dimension {misfit.dimension}, and those of {rt.embedder.id} of {rt.embedder.dimension}"
+        asked = Check("vectors", DEGRADED, found, "configure the dimension that they have, or make them anew: `memservice reembed`")
+    yield asked
+
+
+_OTHER: tuple[Literal["lt", "gt"], ...] = ("lt", "gt")
+
+
+def _asked(rt: Runtime, spaces: Iterable[Space] = ()) -> Check:
+    """Ask an index outside the storage, which may be away, for a space that is never there and for these, in a bounded time."""
+    name, seconds = _index_of(rt), rt.settings.vector_store.query_timeout_seconds
+    never = Space(
+        workspace_key=0,
+        kind=indexing.CONCLUSION,
+        embedder=rt.embedder.id,
+        dimension=rt.embedder.dimension,
+        state=ACTIVE,
+        created_at=rt.clock(),
+    )
+    number, looked_at, ends = 0, 0, time.monotonic() + seconds
     try:
-        number = inside if rt.vectors_transactional else rt.vectors.count(None, space)
+        nearest.within(seconds, lambda: rt.vectors.count(None, never))
+        for space in spaces:
+            if time.monotonic() > ends:
+                break
+            held, missing, dimension = nearest.within(seconds, lambda space=space: _compared(rt, space))  # type: ignore[misc]  # bound now
+            if dimension != space.dimension:
+                found = f"{name} has vectors of dimension {dimension} where {space.dimension} is expected"
+                return Check("vectors", DEGRADED, found, "empty that namespace of the index: it is filled again by itself")
+            if missing:
+                found = f"{name} has {held} vectors of a space in which it lacks {missing} of the rows that were looked at"
+                return Check("vectors", DEGRADED, found, _FILLED)
+            number, looked_at = number + held, looked_at + 1
+    except Unavailable:
+        raise  # that is the storage
     except Exception as error:  # whatever a driver raises: search goes on without it, from text
-        yield Check(
-            "vectors",
-            DEGRADED,
-            f"{name} cannot be asked ({type(error).__name__}): search answers from text alone",
-            "see that it runs and that `VECTOR_STORE_URL` is right; what it missed is made up for by itself",
-        )
-        return
-    yield Check("vectors", OK, f"{name}, asked for a space of dimension {space.dimension} with {number} vectors")
+        why = str(error) if isinstance(error, MemserviceError) else type(error).__name__
+        return Check("vectors", DEGRADED, f"{name} cannot be asked ({why}): search answers from text alone", _AWAY)
+    return Check("vectors", OK, f"{name}, {number} vectors in {looked_at} spaces looked at")
+
+
+_FILLED = "it is filled by itself as long as a worker runs, every `VECTOR_STORE_RECONCILIATION_INTERVAL_SECONDS`"
+_AWAY = "see that it runs and that `VECTOR_STORE_URL` is right; what it missed is made up for by itself"
+
+
+def _compared(rt: Runtime, space: Space) -> tuple[int, int, int]:
+    """Of a space: how many vectors it has, how many rows of the first portion have none though no task waits that gives them one, and
+    the dimension of the first vector (the space's own if there is none)."""
+    first = rt.vectors.fetch(None, space, rt.vectors.keys(None, space, 0, 1))
+    dimension = next((len(vector) for vector in first.values()), space.dimension)
+    return rt.vectors.count(None, space), len(reconcile.compare(rt, space, 0).missing), dimension
+
+
+def _index_of(rt: Runtime) -> str:
+    return rt.settings.vector_store.type or f"in the storage ({rt.storage.name})"
+
+
+def _chosen(rt: Runtime) -> Check:
+    return Check("embedder", OK, f"{rt.embedder.id}, dimension {rt.embedder.dimension}")
 
 
 def _embedders(rt: Runtime) -> Iterator[Check]:
@@ -113,7 +192,7 @@ def _embedders(rt: Runtime) -> Iterator[Check]:
         return
     others = [embedder for embedder in used if embedder != rt.embedder.id]
     if not others:
-        yield Check("embedder", OK, f"{rt.embedder.id}, dimension {rt.embedder.dimension}")
+        yield _chosen(rt)
         return
     lost = [embedder for embedder in others if rt.embedder_of(embedder) is None]
     if lost:
@@ -121,23 +200,26 @@ def _embedders(rt: Runtime) -> Iterator[Check]:
             "embedder",
             DEGRADED,
             f"vectors by {', '.join(lost)} cannot be used, {rt.embedder.id} is configured: workspaces with them are answered from text",
-            f"configure the embedder that made them, or make them anew: `memservice reembed --to {rt.settings.app.embedder}`",
+            _ANEW,
         )
     else:
         yield Check(
             "embedder",
             OK,
             f"{rt.embedder.id} for new workspaces; {', '.join(others)} for those that began with it",
-            f"to move those as well: `memservice reembed --to {rt.settings.app.embedder}`",
+            "to move those as well: `memservice reembed --to`, and the name that `EMBEDDER` has",
         )
+
+
+_ANEW = "configure the embedder that made them, or make them anew: `memservice reembed --to`, and the name that `EMBEDDER` has"
 
 
 def _is_leased(view: View, unit: str, now: datetime) -> bool:
     return any(lease.unit == unit and lease.expires_at > now for lease in view.tasks.leases())
 
 
-def _queues(rt: Runtime) -> Iterator[Check]:
-    url = rt.settings.app.redis_url
+def _queues(settings: Settings) -> Iterator[Check]:
+    url = settings.app.redis_url
     if not url:
         return
     from redis import RedisError
@@ -145,6 +227,8 @@ def _queues(rt: Runtime) -> Iterator[Check]:
     try:
         with job_queues.connect(url) as client:
             version = client.info("server")["redis_version"]
+    except ConfigurationError as error:
+        yield Check("redis", BROKEN, str(error), "correct `REDIS_URL`, or unset it to do without")
     except (RedisError, ValueError) as error:
         yield Check(
             "redis",
@@ -194,9 +278,9 @@ def _work(rt: Runtime) -> Iterator[Check]:
         yield Check("work", OK, "nothing waits for long")
 
 
-def _plugins(rt: Runtime) -> Iterator[Check]:
-    failures = rt.plugins.failures
+def _plugins(plugins: Plugins) -> Iterator[Check]:
+    failures = plugins.failures
     for failure in failures:
         yield Check("plugins", DEGRADED, f"{failure.origin.name}: {failure.reason}", "install what it needs, or remove it")
     if not failures:
-        yield Check("plugins", OK, f"{len(rt.plugins.listing())} loaded")
+        yield Check("plugins", OK, f"{len(plugins.listing())} loaded")

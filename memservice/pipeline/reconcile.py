@@ -51,7 +51,9 @@ class _Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class _Compared:
+class Compared:
+    """A portion of a space and the index: what the tasks that wait will see to is neither missing nor left over."""
+
     missing: list[int]
     orphans: list[int]
     until: int | None
@@ -105,7 +107,7 @@ def _step(rt: Runtime, progress: _Progress) -> _Progress:
         return _ended(rt)
     (space,) = further
     after = progress.after if space.key == progress.space else 0
-    compared = _compare(rt, space, after)
+    compared = compare(rt, space, after)
     if compared.missing or compared.orphans:
         task = outbox.mend(rt, space.kind, space.workspace_key, compared.missing, compared.orphans)
         rt.storage.write(lambda view: view.tasks.add([task]))
@@ -116,12 +118,12 @@ def _step(rt: Runtime, progress: _Progress) -> _Progress:
     return _Progress(space.key + 1) if compared.until is None else _Progress(space.key, compared.until)
 
 
-def _compare(rt: Runtime, space: Space, after: int) -> _Compared:
-    """The next portion of a space."""
+def compare(rt: Runtime, space: Space, after: int) -> Compared:
+    """The next portion of a space, of the rows with greater keys than `after`. Changes nothing. Raises what the index and the store do."""
     embedder = rt.embedder_of(space.embedder)
     inline = embedder is not None and Capability.INLINE in embedder.capabilities
     if rt.vectors_transactional and inline:  # such vectors were stored with their rows
-        return _Compared([], [], None)
+        return Compared([], [], None)
     # The index is read before the rows: a vector whose row is not there afterwards has lost it.
     held = [] if rt.vectors_transactional else rt.vectors.keys(None, space, after, ROWS_AT_ONCE)
     with rt.storage.read() as view:
@@ -130,7 +132,7 @@ def _compare(rt: Runtime, space: Space, after: int) -> _Compared:
         rows = view.rows.page(_RECORDS[space.kind], _wanted(space, after), BY_KEY, ROWS_AT_ONCE)
         seen_to = _seen_to(rt, view, space)
     if seen_to is None:
-        return _Compared([], [], None)
+        return Compared([], [], None)
     ends = [portion[-1] for portion in (held, [row.key for row in rows]) if len(portion) == ROWS_AT_ONCE]
     until = min(ends, default=None)
     within = [row for row in rows if until is None or row.key <= until]
@@ -138,8 +140,8 @@ def _compare(rt: Runtime, space: Space, after: int) -> _Compared:
     missing = [row for row in within if row.key not in there and row.key not in seen_to and row.content.strip()]
     orphans = [key for key in held if key not in known and key not in seen_to and (until is None or key <= until)]
     if embedder is None or (space.kind == MESSAGE and not rt.settings.app.embed_messages):
-        return _Compared([], orphans, until)
-    return _Compared(_with_content(embedder, missing) if inline else [row.key for row in missing], orphans, until)
+        return Compared([], orphans, until)
+    return Compared(_with_content(embedder, missing) if inline else [row.key for row in missing], orphans, until)
 
 
 def _wanted(space: Space, after: int) -> Node:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from memservice.domain.records import Space
 from memservice.runtime import Runtime
@@ -24,6 +24,8 @@ log = logging.getLogger("memservice.recall")
 INDEX = "the vector index"
 """Under this name the index rests (`services.resting`)."""
 _THREADS = 8
+
+T = TypeVar("T")
 
 
 @cache
@@ -43,7 +45,7 @@ def nearest(
         return None
     seconds = rt.settings.vector_store.query_timeout_seconds
     with view.pause():
-        hits = _within(seconds, lambda: rt.vectors.query(None, space, vector, k, where, ids))
+        hits = _hits(seconds, lambda: rt.vectors.query(None, space, vector, k, where, ids))
     if hits is None:
         rest.did_not_answer(INDEX)
     else:
@@ -51,12 +53,20 @@ def nearest(
     return hits
 
 
-def _within(seconds: float, query: Callable[[], list[VectorHit]]) -> list[VectorHit] | None:
-    future = _executor().submit(query)
+def within(seconds: float, ask: Callable[[], T]) -> T:
+    """What an index outside the storage says. Raises TimeoutError if it takes longer than `seconds`, and whatever the index raises."""
+    future = _executor().submit(ask)
     try:
         return future.result(seconds)
     except Late:
         future.cancel()
+        raise
+
+
+def _hits(seconds: float, query: Callable[[], list[VectorHit]]) -> list[VectorHit] | None:
+    try:
+        return within(seconds, query)
+    except Late:
         log.warning("the vector index did not answer within %s s: searching by text alone", seconds)
     except Exception as error:  # whatever an index raises, a search still answers
         log.warning("the vector index failed on a query (%s): searching by text alone", error)

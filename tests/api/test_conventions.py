@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from memservice.api.errors import UNAVAILABLE
 from memservice.domain import errors
 from memservice.services import peers, workspaces
 
@@ -222,11 +223,17 @@ class TestErrors:
 
         monkeypatch.setattr(workspaces, "update", update)
 
-    def test_unavailable_is_503_and_says_when_to_come_back(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.fail(monkeypatch, errors.Unavailable("The database is locked", retry_after=3))
-        answer = api.put("", {})
-        assert api.ok(answer, 503) == {"detail": "The database is locked"}
+    def test_unavailable_is_503_and_says_when_to_come_back(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        self.fail(monkeypatch, errors.Unavailable("the database x on 10.0.0.7 is locked", retry_after=3))
+        with caplog.at_level("WARNING", "memservice.api"):
+            answer = api.put("", {})
+        assert api.ok(answer, 503) == {"detail": UNAVAILABLE}
         assert answer.headers["Retry-After"] == "3"
+        assert "10.0.0.7" in caplog.text, "where it is, is for the log alone"
+        self.fail(monkeypatch, errors.Busy("other files are being read", retry_after=5))
+        assert api.ok(api.put("", {}), 503) == {"detail": "other files are being read"}
 
     def test_invalid_input_lists_every_problem(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fail(

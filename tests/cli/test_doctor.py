@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import json
 import socket
+import sqlite3
 import time
 import urllib.error
 import urllib.request
-from dataclasses import replace
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from cli.conftest import Run
 from e2e.server import serving
 from memservice.app import create_app
-from memservice.domain.errors import Unavailable
+from memservice.domain.errors import IndexUnavailable, Unavailable
 from memservice.domain.filters import where
-from memservice.domain.records import FAILED, Task
+from memservice.domain.records import FAILED, Space, Task
 from memservice.pipeline import doctor, presence
 from memservice.pipeline.doctor import BROKEN, DEGRADED, OK, Check
 from memservice.services import conclusions, messages
 from memservice.services.conclusions import ConclusionDraft
+from memservice.spi.capabilities import Capability
+from memservice.spi.storage import View
 from pipeline.conftest import Start
 from pipeline.conftest import start as start
 from pipeline.place import WHO, Place
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
 
 
 @pytest.fixture
@@ -97,6 +107,77 @@ def test_vectors_that_cannot_be_used_are_told(place: Place) -> None:
     assert (found.state, "memservice reembed" in found.advice) == (DEGRADED, True)
 
 
+@dataclass
+class Away:
+    """An index outside the storage that holds what it is told to, or is away."""
+
+    held: int | None
+    dimension: int | None = None
+    capabilities: frozenset[Capability] = frozenset()
+
+    def _ask(self) -> int:
+        if self.held is None:
+            raise IndexUnavailable("the vector index at http://secret-host:6333 cannot be reached")
+        return self.held
+
+    def count(self, view: View | None, space: Space) -> int:
+        return self._ask()
+
+    def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+        return list(range(1, self._ask() + 1))[:limit]
+
+    def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
+        return {key: np.ones(self.dimension or space.dimension, np.float32) for key in keys}
+
+
+class TestVectors:
+    """An index outside the storage."""
+
+    def test_one_that_is_away_is_told_before_there_is_any_vector(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(place.rt, "vectors", Away(None))
+        found = check(place, "vectors")
+        assert (found.state, "secret-host" in found.found, "secret-host" in found.advice) == (DEGRADED, True, False)
+        assert "secret-host" not in create_app(runtime=place.rt).test_client().get("/health/ready").text
+
+    def test_it_is_looked_at_though_the_storage_has_failed(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse() -> None:
+            raise Unavailable("the database is away")
+
+        monkeypatch.setattr(place.rt, "vectors", Away(None))
+        monkeypatch.setattr(place.rt.storage, "check", refuse)
+        found = {one.name: one.state for one in doctor.look(place.rt)}
+        assert found == {"storage": BROKEN, "vectors": DEGRADED, "embedder": OK, "plugins": OK}
+
+    def test_one_that_takes_too_long_is_not_waited_for(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        index = Away(0)
+        monkeypatch.setattr(place.rt, "vectors", index)
+        monkeypatch.setattr(Away, "count", lambda *_: time.sleep(place.rt.settings.vector_store.query_timeout_seconds + 1))
+        began = time.monotonic()
+        assert check(place, "vectors").state == DEGRADED
+        assert time.monotonic() - began < place.rt.settings.vector_store.query_timeout_seconds + 0.8
+
+    def test_one_that_was_emptied_or_has_another_dimension_is_told(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        place.say("s", ("alice", "I keep bees."))
+        conclusions.create(place.rt, WHO, "w", [ConclusionDraft("keeps bees", "alice", "alice", "s")])
+        place.work()
+        monkeypatch.setattr(place.rt, "vectors", Away(0))
+        found = check(place, "vectors")
+        assert (found.state, "filled by itself" in found.advice) == (DEGRADED, True)
+        monkeypatch.setattr(place.rt, "vectors", Away(9))
+        assert check(place, "vectors").state == OK
+        monkeypatch.setattr(place.rt, "vectors", Away(9, dimension=3))
+        assert (check(place, "vectors").state, "dimension 3" in check(place, "vectors").found) == (DEGRADED, True)
+
+
+def test_a_space_of_another_dimension_than_the_embedders_is_told(place: Place) -> None:
+    place.say("s", ("alice", "I keep bees."))
+    conclusions.create(place.rt, WHO, "w", [ConclusionDraft("keeps bees", "alice", "alice")])
+    with place.rt.storage.read() as view:
+        (space,) = [space for space in view.spaces.of_workspace(1) if space.kind == "conclusion"]
+    place.rt.storage.write(lambda view: view.spaces.save(replace(space, dimension=3)))
+    assert (check(place, "vectors").state, "dimension 3" in check(place, "vectors").found) == (DEGRADED, True)
+
+
 class TestReady:
     def test_over_http(self, place: Place) -> None:
         presence.announce(place.rt, "w1")
@@ -105,7 +186,7 @@ class TestReady:
         assert answer.status_code == 200
         assert answer.get_json()["status"] == "ok"
         assert {"storage", "counts", "vectors", "embedder", "work", "plugins"} <= {one["name"] for one in answer.get_json()["checks"]}
-        assert all(one.keys() == {"name", "state"} for one in answer.get_json()["checks"])
+        assert all(one.keys() == {"name", "state", "advice"} for one in answer.get_json()["checks"])
 
     def test_503_when_the_store_is_broken(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse() -> None:
@@ -151,6 +232,56 @@ class TestCommand:
         assert found.returncode == 0, "it is only late then"
         (redis,) = [one for one in json.loads(found.stdout)["checks"] if one["name"] == "redis"]
         assert redis["state"] == DEGRADED
+
+    @pytest.mark.parametrize("kind", ["qdrant", "redis"])
+    def test_an_index_that_is_away_before_anything_is_stored(self, memservice: Run, kind: str) -> None:
+        memservice("db", "upgrade")
+        with socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))
+            scheme = {"qdrant": "http", "redis": "redis"}[kind]
+            url = f"{scheme}://127.0.0.1:{nobody.getsockname()[1]}"
+            found = memservice("doctor", "--json", VECTOR_STORE_TYPE=kind, VECTOR_STORE_URL=url)
+        assert found.returncode == 0, "search goes on from text"
+        assert {one["name"]: one["state"] for one in json.loads(found.stdout)["checks"]}["vectors"] == DEGRADED
+
+    def test_a_postgres_that_is_away_hides_nothing_else(self, memservice: Run) -> None:
+        uri = "postgresql+psycopg://nobody@127.0.0.1:1/nothing"
+        found = memservice("doctor", "--json", DB_CONNECTION_URI=uri, REDIS_URL="redis://127.0.0.1:1/0")
+        assert found.returncode == 1
+        checks = {one["name"]: one for one in json.loads(found.stdout)["checks"]}
+        assert {name: one["state"] for name, one in checks.items()} == {
+            "storage": BROKEN,
+            "embedder": OK,
+            "redis": DEGRADED,
+            "plugins": OK,
+        }
+        assert "cannot be reached" in checks["storage"]["found"]
+
+    def test_a_redis_url_that_is_none(self, memservice: Run) -> None:
+        memservice("db", "upgrade")
+        found = memservice("doctor", "--json", REDIS_URL="rediss//nonsense")
+        (redis,) = [one for one in json.loads(found.stdout)["checks"] if one["name"] == "redis"]
+        assert (found.returncode, redis["state"]) == (1, BROKEN)
+        assert "REDIS_URL" in redis["advice"]
+
+    def test_a_schema_that_is_newer(self, memservice: Run, tmp_path: Path) -> None:
+        memservice("db", "upgrade")
+        with closing(sqlite3.connect(tmp_path / "memservice.db")) as database:
+            database.execute("UPDATE alembic_version SET version_num = '9999'")
+            database.commit()
+        found = memservice("doctor")
+        assert found.returncode == 1
+        assert "FAILED    storage" in found.stdout
+        assert "Upgrade memservice" in found.stdout
+        assert "plugins" in found.stdout
+
+    def test_a_driver_that_is_missing(self, memservice: Run, tmp_path: Path) -> None:
+        (tmp_path / "sitecustomize.py").write_text("import sys\n\nsys.modules['psycopg'] = None\n", encoding="utf-8")
+        found = memservice("doctor", PYTHONPATH=str(tmp_path), DB_CONNECTION_URI="postgresql+psycopg://nobody@127.0.0.1:1/nothing")
+        assert found.returncode == 1
+        assert "FAILED" in found.stdout
+        assert "pip install 'memservice[postgres]'" in found.stdout
+        assert "plugins" in found.stdout
 
     def test_models_are_asked_only_on_request(self, memservice: Run, tmp_path: Path) -> None:
         memservice("db", "upgrade")

@@ -15,10 +15,11 @@ class Health(Shape):
 class ReadinessCheck(Shape):
     name = Text(required=True)
     state = Text(required=True)
+    advice = Text(required=True)
 
 
 class Readiness(Shape):
-    """How each part of the installation is: `ok`, `degraded` or `failed`; and the worst of it."""
+    """How each part of the installation is: `ok`, `degraded` or `failed`; and the worst of it. `advice`: what to do, empty if nothing."""
 
     status = Text(required=True)
     checks = ListOf(Part(ReadinessCheck), required=True)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 
-from memservice.domain.errors import InvalidInput, TooLarge, Unavailable, UnsupportedMedia
+from memservice.domain.errors import Busy, InvalidInput, TooLarge, UnsupportedMedia
 from memservice.services.documents import reader
 from memservice.services.documents.plain import FILE
 
@@ -31,10 +31,10 @@ def text_of(kind: str, data: bytes, most_characters: int) -> str:
     """The text of a `pdf` or `docx`.
 
     Raises InvalidInput if it cannot be read or there is none in it, TooLarge for too much, UnsupportedMedia if what reads it is not
-    installed, Unavailable if others are being read for too long.
+    installed, Busy if others are being read for too long.
     """
     if not _slots.acquire(timeout=WAIT_SECONDS):
-        raise Unavailable("other files are being read", retry_after=5)
+        raise Busy("other files are being read", retry_after=5)
     try:
         answer = _ask(kind, data, most_characters)
     finally:
