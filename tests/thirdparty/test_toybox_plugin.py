@@ -95,7 +95,7 @@ def test_it_is_listed(scripts: Path, tmp_path: Path) -> None:
     mine = [line.split() for line in listed.splitlines() if "memservice-toybox" in line]
     assert mine == [
         ["storage", "toybox", "toybox", "memservice-toybox", "1.0", "shared"],
-        ["vector", "index", "toybox", "toybox", "memservice-toybox", "1.0"],
+        ["vector", "index", "toybox", "toybox", "memservice-toybox", "1.0", "shared"],
     ]
 
 
@@ -155,7 +155,7 @@ def test_one_command_tells_whether_it_keeps_its_contract(scripts: Path, tmp_path
     assert "vector index toybox, of plugin toybox from memservice-toybox 1.0" in told
     assert re.search(r"May several processes open the same store at once\? +yes", told)
     tried = _run(*check, "--kind", "vector index", "--scratch", "{path}", cwd=tmp_path, seconds=KIT_SECONDS)
-    assert "TestVectorIndex declares none" in tried
+    assert "TestVectorIndex declares shared" in tried
     assert re.search(r"\d+ passed, 1 skipped", tried)
     assert list(tmp_path.iterdir()) == [], "nothing is left where it was called"
 
