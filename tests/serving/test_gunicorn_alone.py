@@ -42,7 +42,13 @@ def test_it_serves_counts_and_drains(root: Path, tmp_path: Path, gates: Gates) -
     site = failpoints.announce(tmp_path / "site", gate="crash.gate")
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    more = {"METRICS_ENABLED": "true", "PYTHONPATH": python_path(site), FOLDER: str(gates.folder), "TMPDIR": str(temporary)}
+    more = {
+        "METRICS_ENABLED": "true",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": python_path(site),
+        FOLDER: str(gates.folder),
+        "TMPDIR": str(temporary),
+    }
     given = environment(PORT=port, WORKERS="2", THREADS="4") | more
     subprocess.run([str(MEMSERVICE), "db", "upgrade"], cwd=tmp_path, env=given, check=True, stdout=subprocess.DEVNULL, timeout=60)
     command = [sys.executable, "-m", "gunicorn", "--config", str(root / "config" / "gunicorn.conf.py"), "memservice.serving.wsgi:app"]
