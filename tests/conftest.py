@@ -36,7 +36,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for reason, number in sorted(reasons.items()):
             terminalreporter.write_line(f"{number} × {reason}")
     if terminalreporter.config.option.markexpr == "not heavy":
-        terminalreporter.write_line("tests that take minutes each (many kills, 50,000 messages moved, 250 requests an operation): run -m heavy")
+        terminalreporter.write_line("what takes minutes (many kills, 50,000 messages moved, thousands of requests) is run with -m heavy")
 
 
 def _reason(report: pytest.TestReport) -> str:

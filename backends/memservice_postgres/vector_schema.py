@@ -40,7 +40,8 @@ _STATEMENTS = (
 
 
 def exists(driver: Driver) -> bool:
-    return bool(driver.execute("SELECT to_regclass('vectors') IS NOT NULL").fetchall()[0][0])
+    """In the store's own schema: others of the database may be in the search path as well."""
+    return bool(driver.execute("SELECT to_regclass(format('%I.vectors', current_schema())) IS NOT NULL").fetchall()[0][0])
 
 
 def ensure(driver: Driver, place: str) -> None:
@@ -53,13 +54,21 @@ def ensure(driver: Driver, place: str) -> None:
                 f"The server of the database {place} does not have the extension pgvector. Install it there (on Debian: apt install "
                 f"postgresql-<version>-pgvector), then run: memservice db upgrade. {_WITHOUT}"
             )
+        # Where every store of the database sees it, if that may be.
+        common = "SELECT 'public' FROM pg_namespace WHERE nspname = 'public' AND has_schema_privilege(oid, 'CREATE')"
         try:
-            driver.execute("CREATE EXTENSION vector")
+            driver.execute("CREATE EXTENSION vector SCHEMA public" if _one(driver, common) else "CREATE EXTENSION vector")
         except psycopg.errors.InsufficientPrivilege as error:
             raise ConfigurationError(
                 f"This user may not add the extension pgvector to the database {place}. Let its owner or a superuser run there: "
                 f"CREATE EXTENSION vector; then run: memservice db upgrade. {_WITHOUT}"
             ) from error
+    elif _one(driver, "SELECT to_regtype('vector')::text") is None:
+        where = _one(driver, "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'vector'")
+        raise ConfigurationError(
+            f"The database {place} has pgvector in the schema {where}, which this store does not see. Let its owner or a superuser run "
+            f"there: ALTER EXTENSION vector SET SCHEMA public; then run: memservice db upgrade. {_WITHOUT}"
+        )
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST:
         raise ConfigurationError(
             f"The database {place} has pgvector {version}; this needs {'.'.join(map(str, OLDEST))} or newer. Install that on its server, "
@@ -71,4 +80,4 @@ def ensure(driver: Driver, place: str) -> None:
 
 def _one(driver: Driver, sql: str) -> str | None:
     found = driver.execute(sql.encode()).fetchone()
-    return None if found is None else str(found[0])
+    return None if found is None or found[0] is None else str(found[0])

@@ -25,6 +25,7 @@ from memservice.domain.errors import ConfigurationError, Conflict, SchemaVersion
 from memservice.domain.filters.ast import where
 from memservice.spi.storage import View
 from memservice.testing.storage.base import populate, together
+from memservice.testing.vectors import OURS, row
 from memservice_postgres import committing, vector_schema
 from memservice_postgres.connections import place_of
 from memservice_postgres.storage import PostgresStorage
@@ -333,7 +334,29 @@ def test_two_schemas_of_one_database_are_two_stores() -> None:
     other.migrate()
     other.write(note("other"))
     assert (names(one), names(other)) == (["one"], ["other"])
+    mine, theirs = one.vectors, other.vectors
+    assert mine is not None
+    assert theirs is not None
+    one.write(lambda view: mine.upsert(view, OURS, [row(1)]))
+    with one.read() as view, other.read() as elsewhere:
+        assert (mine.count(view, OURS), theirs.count(elsewhere, OURS)) == (1, 0)
     one.close()
+    other.close()
+    drop_database(uri)
+
+
+def test_stores_in_schemas_of_their_own_share_the_extension() -> None:
+    uri = new_database()
+    for schema in ("one", "other"):
+        store = opened(uri, schema=schema)
+        store.migrate()
+        store.check()
+        store.close()
+    with connect(uri) as connection:
+        connection.execute("DROP SCHEMA other CASCADE; CREATE SCHEMA hidden; ALTER EXTENSION vector SET SCHEMA hidden")
+    other = opened(uri, schema="other")
+    with pytest.raises(ConfigurationError, match="ALTER EXTENSION vector SET SCHEMA public"):
+        other.migrate()
     other.close()
     drop_database(uri)
 
