@@ -17,7 +17,7 @@ from sqlalchemy.types import TypeEngine
 from memservice.domain.errors import ConfigurationError
 from memservice_postgres import errors, json_conditions
 from memservice_postgres.committing import commit
-from memservice_postgres.connections import Place, driver_of, in_transaction, is_alive, tell
+from memservice_postgres.connections import Driver, Place, driver_of, in_transaction, is_alive, tell
 from memservice_postgres.json_text import encode, encode_rows, read
 from memservice_sql.dialect import JsonLeaf, SqlDialect
 from memservice_sql.statements import Cursor, Slots
@@ -108,18 +108,21 @@ class PostgresDialect(SqlDialect):
             if driver.closed:
                 connection.invalidate()
 
+    def require_unicode(self, driver: Driver) -> None:
+        encoding = driver.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise ConfigurationError(
+                f"The database {self._place.name} has the encoding {encoding}, which cannot hold every text. "
+                "Create one with: createdb --encoding UTF8 --template template0 memservice"
+            )
+
     @contextmanager
     def migration(self, connection: sa.Connection) -> Iterator[None]:
         driver = driver_of(connection)
         with self.transaction(connection, writing=True):
             tell(driver, f"SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '{MIGRATION_SECONDS}s'".encode())
             tell(driver, f"SELECT pg_advisory_xact_lock({MIGRATING})".encode())
-            encoding = driver.info.parameter_status("server_encoding")
-            if encoding != "UTF8":
-                raise ConfigurationError(
-                    f"The database {self._place.name} has the encoding {encoding}, which cannot hold every text. "
-                    "Create one with: createdb --encoding UTF8 --template template0 memservice"
-                )
+            self.require_unicode(driver)
             if self._place.schema != "public":
                 tell(driver, f'CREATE SCHEMA IF NOT EXISTS "{self._place.schema}"'.encode())
             yield

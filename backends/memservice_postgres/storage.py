@@ -32,6 +32,7 @@ class PostgresStorage(SqlStorage):
     def __init__(self, place: Place, dialect: PostgresDialect, log: logging.Logger, indexes: SpaceIndexes | None) -> None:
         """`indexes`: None if vectors are kept elsewhere."""
         super().__init__(dialect, described, place.name)
+        self._require_unicode = dialect.require_unicode
         self.text = PostgresTextIndex()
         self._bell = Bell(place, super().announce, log)
         self._indexes = indexes
@@ -49,7 +50,13 @@ class PostgresStorage(SqlStorage):
             return PostgresVectorIndex(self._indexes)
 
     def check(self) -> None:
-        super().check()
+        try:
+            super().check()
+        except SchemaVersionError:
+            # No use in upgrading a database that cannot be used.
+            with self.translated(), self.engine.connect() as connection:
+                self._require_unicode(driver_of(connection))
+            raise
         if self._indexes is not None:
             with self.translated(), self.engine.connect() as connection:
                 if not vector_schema.exists(driver_of(connection)):

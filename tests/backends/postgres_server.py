@@ -53,11 +53,12 @@ def administer(command: str) -> None:
         connection.execute(command.encode())
 
 
-def new_database(template: str | None = None) -> str:
+def new_database(template: str | None = None, encoding: str = "UTF8") -> str:
     """A new database's URI: empty, or a copy of the database that another URI names and nobody is connected to."""
     name = f"ms_{_here}_{os.getpid()}_{next(_numbers)}"
     source = "template0" if template is None else make_url(template).database
-    administer(f"CREATE DATABASE {name} TEMPLATE {source} ENCODING 'UTF8'")
+    locale = "" if encoding == "UTF8" else " LC_COLLATE 'C' LC_CTYPE 'C'"
+    administer(f"CREATE DATABASE {name} TEMPLATE {source} ENCODING '{encoding}'{locale}")
     return server().set(drivername="postgresql+psycopg", database=name).render_as_string(hide_password=False)
 
 

@@ -361,6 +361,16 @@ def test_stores_in_schemas_of_their_own_share_the_extension() -> None:
     drop_database(uri)
 
 
+def test_a_database_that_cannot_hold_every_text_is_refused_before_it_is_upgraded() -> None:
+    uri = new_database(encoding="LATIN1")
+    storage = opened(uri)
+    for ask in (storage.check, storage.migrate):
+        with pytest.raises(ConfigurationError, match="has the encoding LATIN1.* createdb --encoding UTF8"):
+            ask()
+    storage.close()
+    drop_database(uri)
+
+
 def test_an_empty_database_says_what_to_do() -> None:
     uri = new_database()
     storage = opened(uri)
