@@ -365,7 +365,7 @@ def test_a_database_that_cannot_hold_every_text_is_refused_before_it_is_upgraded
     uri = new_database(encoding="LATIN1")
     storage = opened(uri)
     for ask in (storage.check, storage.migrate):
-        with pytest.raises(ConfigurationError, match="has the encoding LATIN1.* createdb --encoding UTF8"):
+        with pytest.raises(ConfigurationError, match=r"has the encoding LATIN1.* createdb --encoding UTF8"):
             ask()
     storage.close()
     drop_database(uri)
