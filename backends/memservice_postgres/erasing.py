@@ -1,4 +1,4 @@
-"""Taking a whole store away: the schema that holds it."""
+"""Taking a whole store away: the schema that holds it. The extension of vectors stays, which all stores of a database share."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from memservice_postgres.connections import Place, place_of
 
 if TYPE_CHECKING:
     from memservice.spi.providers import Settings
-
-_EXTENSIONS = "SELECT extname FROM pg_extension WHERE extnamespace = to_regnamespace(%s)"
 
 
 def erase(settings: Settings) -> None:
@@ -35,13 +33,4 @@ def erase(settings: Settings) -> None:
 
 def _drop(place: Place, schema: str) -> None:
     with place.connect() as driver:
-        # An extension that was made with this store may have become other stores' as well: it goes only if it has not.
-        extensions = [str(name) for (name,) in driver.execute(_EXTENSIONS, [schema])]
-        for name in extensions:
-            driver.execute(sql.SQL("ALTER EXTENSION {} SET SCHEMA public").format(sql.Identifier(name)))
         driver.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema)))
-        for name in extensions:
-            try:
-                driver.execute(sql.SQL("DROP EXTENSION {} RESTRICT").format(sql.Identifier(name)))
-            except psycopg.errors.DependentObjectsStillExist:
-                continue

@@ -21,7 +21,7 @@ def test_the_worker_beside_the_server_takes_its_work_from_redis(tmp_path: Path, 
         eventually(lambda: service.texts() == [("alice", "I keep bees behind the house.", 1)], what="it is derived")
         epochs = list(queues.connection.scan_iter(f"{namespace}:epoch:*"))
         assert epochs, "it came by way of Redis"
-        assert [queue.count for queue in queues.named(QUEUES)] == [0] * 5
+        eventually(lambda: [queue.count for queue in queues.named(QUEUES)] == [0] * 5, what="no wake-up is left over")
         assert service.server.stop() == 0
         assert "Traceback" not in service.server.log
     finally:

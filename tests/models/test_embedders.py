@@ -28,7 +28,7 @@ def test_nothing_is_asked_before_a_vector_is_needed(server: Server, open_embedde
     server.then(fails(500))
     embedder = open_embedder("openai", "/v1", model="nomic-embed-text")
     assert embedder.id == "openai:nomic-embed-text"
-    assert embedder.capabilities == {Capability.SEMANTIC}
+    assert embedder.capabilities == {Capability.SEMANTIC, Capability.REMOTE}
     assert embedder.duplicate_distance == 0.05
     assert server.requests == []
 

@@ -201,7 +201,7 @@ def test_what_broke_off_goes_on_where_it_was(start: Start, monkeypatch: pytest.M
     assert move(place.rt, "letters") == {"conclusion": (hashed, 2)}
     assert len(letters.asked) == 10, "nothing is made twice"
     (check,) = [check for check in doctor.look(place.rt) if check.name == "embedder"]
-    assert (check.state, "`memservice reembed --to hashed`" in check.advice) == ("ok", True), "it moved away from what is configured"
+    assert (check.state, "`memservice reembed --to`" in check.advice) == ("ok", True), "it moved away from what is configured"
     assert spaces(place.rt) == [("conclusion", "letters-1", "active", 10)]
 
 
