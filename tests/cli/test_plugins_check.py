@@ -135,7 +135,7 @@ def test_a_server_that_is_away_is_said_to_be_in_one_line(memservice: Run, name: 
 
 
 def test_a_driver_that_is_missing_is_named_with_what_installs_it(memservice: Run, tmp_path: Path) -> None:
-    (tmp_path / "psycopg.py").write_text("raise ModuleNotFoundError(\"No module named 'psycopg'\", name='psycopg')\n", encoding="utf-8")
+    (tmp_path / "sitecustomize.py").write_text("import sys\n\nsys.modules['psycopg'] = None\n", encoding="utf-8")
     done = memservice("plugins", "check", "postgres", "--scratch", "postgresql+psycopg://localhost/db", PYTHONPATH=str(tmp_path))
     assert done.returncode == 1
     last = done.stdout.splitlines()[-1]
