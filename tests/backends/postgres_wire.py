@@ -22,8 +22,9 @@ class Wire:
         self._target = f"{url.query['host']}/{SOCKET}"
         self.uri = url.set(query={**url.query, "host": str(folder)}).render_as_string(hide_password=False)
         self.cut: str | None = None
+        self._path = folder / SOCKET
         self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(folder / SOCKET))
+        self._listener.bind(str(self._path))
         self._listener.listen()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -31,6 +32,8 @@ class Wire:
         return self.cut is None
 
     def close(self) -> None:
+        """From now on nobody is connected: who waits in `accept` is not interrupted by closing alone."""
+        self._path.unlink(missing_ok=True)
         self._listener.close()
 
     def _accept(self) -> None:
