@@ -37,7 +37,7 @@ class Speaker:
         self.honcho.session(session).set_metadata(metadata)
 
     def sessions_of(self, of: str) -> Any:
-        return [(session.id, session.get_metadata()) for session in self.honcho.peer(of).sessions(size=2)]
+        return [(session.id, session.get_metadata()) for session in self.honcho.peer(of).sessions(size=2) if session.is_active]
 
     def delete_session(self, session: str, of: str) -> None:
         self.honcho.session(session).delete()
