@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from memservice.domain.ids import fingerprint
-from memservice.domain.records import DELETING, SCOPE, Message, Peer, Session, Task
+from memservice.domain.records import DELETING, SCOPE, Message, Task
 from memservice.pipeline import derive_rows, likeness
 from memservice.pipeline.attribution import attributed
 from memservice.pipeline.derive_events import Told, completed
+from memservice.pipeline.derive_rows import Material
 from memservice.pipeline.echo import EchoGuard
 from memservice.pipeline.handler import Outcome, Prepared, nothing
 from memservice.reasoning import choice
@@ -24,23 +25,6 @@ from memservice.telemetry.events import Event
 
 MAX_BATCH = 200
 """Messages that a reasoner is given at once at most, whatever it costs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Material:
-    """What a batch is about, read in one view."""
-
-    workspace: str
-    """Its slug."""
-    session: Session
-    observed: Peer
-    observers: Sequence[Peer]
-    """As frozen in the tasks, the observed peer first. The session's scopes are those of the moment of storing."""
-    messages: Sequence[Message]
-    """The batch's own messages, by the observed peer."""
-    window: Sequence[Message]
-    """These and what others said around them, in order."""
-    names: Mapping[str, str]
 
 
 class Derive:

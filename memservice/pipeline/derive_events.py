@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from memservice.pipeline.derive_rows import Material
 from memservice.runtime import Runtime
 from memservice.spi.reasoner import Derived
 from memservice.telemetry.events import RepresentationCompleted
-
-if TYPE_CHECKING:
-    from memservice.pipeline.derive import Material
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING
 
 from memservice.domain.filters import where
 from memservice.domain.ids import fingerprint, new_uid
-from memservice.domain.records import DELETING, EXPLICIT, LIVE, SCOPE, SUPERSEDED, Collection, Conclusion, JsonObject, Peer, Session
+from memservice.domain.records import (
+    DELETING,
+    EXPLICIT,
+    LIVE,
+    SCOPE,
+    SUPERSEDED,
+    Collection,
+    Conclusion,
+    JsonObject,
+    Message,
+    Peer,
+    Session,
+)
 from memservice.pipeline.handler import Outcome
 from memservice.pipeline.likeness import Alike
 from memservice.reasoning import choice
@@ -20,11 +32,27 @@ from memservice.spi.reasoner import Derived, Statement
 from memservice.spi.storage import View
 
 if TYPE_CHECKING:
-    from memservice.pipeline.derive import Material
     from memservice.spi.vectors import Vector
 
 SAID_AGAIN = "said again, with at least as much in it"
 """Why a conclusion gave way to a new one that says the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a batch is about, read in one view."""
+
+    workspace: str
+    """Its slug."""
+    session: Session
+    observed: Peer
+    observers: Sequence[Peer]
+    """As frozen in the tasks, the observed peer first. The session's scopes are those of the moment of storing."""
+    messages: Sequence[Message]
+    """The batch's own messages, by the observed peer."""
+    window: Sequence[Message]
+    """These and what others said around them, in order."""
+    names: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
