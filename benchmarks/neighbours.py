@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.conversations import conversations
 from benchmarks.corpus import Conversation
 from benchmarks.metrics import MEASURES, difference, figure
 from benchmarks.public_sets import load_beam, load_locomo
-from memservice.domain.ranking import K1, REACH, SHARE, B, Placed, Scores, bm25, idf, lend, normalise, ranked
+from memservice.domain.ranking import K1, REACH, SHARE, B, Scores, bm25, idf, lend, normalise, ranked
 from memservice.domain.text import analyse, candidate_name_tokens, dates_named, name_tokens, own_text
 from memservice.domain.tokens import count
 from memservice.spi.text import TextHit, TextMatches
@@ -43,6 +44,12 @@ def spread(scores: Mapping[int, float], positions: Mapping[int, tuple[int, int]]
             if neighbour is not None:
                 total[neighbour] = total.get(neighbour, 0.0) + gift
     return total
+
+
+class Placed(NamedTuple):
+    session_key: int
+    seq: int
+    tokens: int
 
 
 @dataclass

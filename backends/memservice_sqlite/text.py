@@ -234,7 +234,7 @@ def _best(rows: Sequence[_Candidate], sought: Sequence[_Sought], spelling: Mappi
     """The `k` rows with the greatest weight of terms held (ties: newest), with the count of each term."""
     all_marks = [(spelling[one.token], f" {one.token}=", one.weight) for one in sought]
     marks_of = {mask: [mark for bit, mark in enumerate(all_marks) if mask >> bit & 1] for mask in {row.mask for row in rows}}
-    ranked: list[tuple[float, int, TextHit]] = []
+    ranked: list[tuple[float, int, int, dict[str, int]]] = []
     for id, length, stored, mask in rows:
         held: dict[str, int] = {}
         weight = 0.0
@@ -245,9 +245,9 @@ def _best(rows: Sequence[_Candidate], sought: Sequence[_Sought], spelling: Mappi
                 held[term] = int(stored[start : stored.index(" ", start)])
                 weight += value
         if held:
-            ranked.append((weight, id, TextHit(id // 4, held, length)))
-    ranked.sort(key=lambda entry: entry[:2], reverse=True)
-    return [hit for _, _, hit in ranked[:k]]
+            ranked.append((weight, id, length, held))
+    ranked.sort(reverse=True)  # by weight and id, which no two share
+    return [TextHit(id // 4, held, length) for _, id, length, held in ranked[:k]]
 
 
 def _forget(connection: Connection, rows: Iterable[tuple[int, int, int, int, str]]) -> int:

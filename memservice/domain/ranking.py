@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 K1 = 1.2
 """How soon repetitions of a term stop counting."""
@@ -62,13 +63,15 @@ def bm25(matches: TextMatches, k1: float = K1, b: float = B) -> Scores:
     return scores
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """Where a message stands, and how long it is in any unit that is alike for all of them (tokens will do)."""
+class Placed(Protocol):
+    """Where a message stands, and how long it is."""
 
-    session: int
-    seq: int
-    size: int
+    @property
+    def session_key(self) -> int: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def tokens(self) -> int: ...
 
 
 _SESSION = 1 << 32
@@ -101,7 +104,7 @@ def lend(
     terms = sorted({term for hit in matches.hits for term in hit.terms})
     column = {term: number for number, term in enumerate(terms)}
     # Rows: every message with a place, ordered by (session, seq) and found by one number each; then hits without a place.
-    codes = {key: place.session * _SESSION + place.seq for key, place in places.items()}
+    codes = {key: place.session_key * _SESSION + place.seq for key, place in places.items()}
     keys = sorted(codes, key=codes.__getitem__)
     at = np.array([codes[key] for key in keys], dtype=np.int64)
     row = {key: number for number, key in enumerate(keys)}
@@ -118,7 +121,7 @@ def lend(
             counts[here, column[term]] = tf
             said[here, column[term]] = tf - (term in head)
     placed = len(at)
-    sizes = np.array([places[key].size for key in keys[:placed]], dtype=np.float64)
+    sizes = np.array([max(places[key].tokens, 1) for key in keys[:placed]], dtype=np.float64)
     hit_rows = [row[hit.key] for hit in matches.hits]
     known = [(length.length, sizes[here]) for here, length in zip(hit_rows, matches.hits, strict=True) if here < placed]
     measured = float(sum(size for _, size in known))
@@ -150,7 +153,7 @@ def normalise(scores: Mapping[int, float]) -> Scores:
 
 def ranked(scores: Mapping[int, float], limit: int | None = None) -> list[int]:
     """Keys, best first, ties by key."""
-    return sorted(scores, key=lambda key: (-scores[key], key))[:limit]
+    return sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:limit]
 
 
 def fuse(lists: Iterable[Sequence[int]], k: int = RRF_K, limit: int | None = None) -> list[int]:

@@ -146,7 +146,7 @@ def _without_fixed(filters: object, session: str | None, peer: str | None, scope
     if perspective is not None and not isinstance(perspective, str):
         raise InvalidInput.at("body", "filters", "peer_perspective", message="peer_perspective must be the id of a peer")
     rest = {name: value for name, value in filters.items() if name not in fixed and name != "peer_perspective"}
-    return rest, perspective
+    return rest, strip_nul(perspective)
 
 
 def _sessions_of(view: View, workspace: Workspace, session: int | None, scope: str | None) -> tuple[int, ...] | None:
@@ -245,8 +245,7 @@ def _ranked_messages(
     places = {position.key: position for position in view.messages.positions(sorted(best))}
     near = view.messages.around([(place.session_key, place.seq) for place in places.values()], ranking.REACH)
     places |= {position.key: position for position in near}
-    placed = {key: ranking.Placed(place.session_key, place.seq, max(place.tokens, 1)) for key, place in places.items()}
-    scores = ranking.lend(matches, placed, _heads(question, best, places), share=search.neighbour_weight)
+    scores = ranking.lend(matches, places, _heads(question, best, places), share=search.neighbour_weight)
     told = _boosted(rt, question, scores, places)
     exhausted = exhausted and len(told) <= depth
     lists = [told[:depth]]
@@ -278,16 +277,13 @@ def _heads(question: Question, hits: Collection[int], places: Mapping[int, Posit
 def _boosted(rt: Runtime, question: Question, scores: Mapping[int, float], places: Mapping[int, Position]) -> list[int]:
     """A list in order, its scores as shares of the best, raised for the peer and the day that the question names."""
     search = rt.settings.search
-    boosted = {}
-    for key, score in ranking.normalise(scores).items():
-        place = places.get(key)
-        if place is None:
-            continue
-        if question.named is not None and place.author_key == question.named.key:
-            score += search.name_boost
-        if any(date.matches(place.created_at) for date in question.dates):
-            score += search.date_boost
-        boosted[key] = score
+    boosted = {key: score for key, score in ranking.normalise(scores).items() if key in places}
+    if question.named is not None:
+        for key in boosted:
+            boosted[key] += search.name_boost if places[key].author_key == question.named.key else 0.0
+    if question.dates:
+        for key in boosted:
+            boosted[key] += search.date_boost if any(date.matches(places[key].created_at) for date in question.dates) else 0.0
     return ranking.ranked(boosted)
 
 

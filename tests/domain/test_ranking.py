@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memservice.domain.ranking import K1, B, Placed, bm25, fuse, idf, lend, normalise, ranked
+from memservice.domain.ranking import K1, B, bm25, fuse, idf, lend, normalise, ranked
 from memservice.spi.text import TextHit, TextMatches
 
 SCORES = st.dictionaries(st.integers(1, 60), st.floats(0, 50), max_size=30)
@@ -59,6 +60,12 @@ def stored_field(texts: list[list[str]], terms: set[str]) -> dict[int, float]:
         frequency = {term: sum(term in text for text in texts) for term in terms}
         scores[i] = sum(idf(len(texts), frequency[t]) * (K1 + 1) * tf / (tf + norm) for t, tf in counts.items() if tf)
     return {key: score for key, score in scores.items() if score > 0}
+
+
+class Placed(NamedTuple):
+    session_key: int
+    seq: int
+    tokens: int
 
 
 WORDS = st.sampled_from(["lake", "paint", "dog", "filler", "noise"])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from memservice.domain.filters.ast import TRUE, All, Any_, Compare, Node, all_of, where
 from memservice.domain.records import Message, Summary
@@ -12,9 +12,8 @@ from memservice.spi.nouns.base import Noun
 from memservice.spi.rows import Order
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Where a message stands, without its text: all that ranking asks of it."""
+class Position(NamedTuple):
+    """Where a message stands, without its text: all that ranking asks of it. A search makes thousands."""
 
     key: int
     session_key: int
