@@ -15,7 +15,7 @@ from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.errors import InvalidInput, NotFound, Problem
 from memservice.domain.filters import TRUE, Node, all_of, recall_allowlist, where
 from memservice.domain.ids import new_uid
-from memservice.domain.records import ARCHIVED, DELETING, EXPLICIT, Message, Peer, Session, Workspace
+from memservice.domain.records import ARCHIVED, DELETING, EXPLICIT, SCOPE, Message, Peer, Session, Workspace
 from memservice.domain.values import strip_nul
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
@@ -234,9 +234,12 @@ def _said(view: View, place: Workspace, options: ChatOptions) -> Node:
 
 
 def _cards(view: View, asked: Peer, observer: Peer, observed: Peer) -> dict[str, list[str]]:
-    """What is kept about the observed peer and, where it is another, what the asked one keeps about itself."""
+    """What is kept about the observed peer and, where it is another, what the asked one keeps about itself.
+
+    Of a scope only what it keeps itself: other cards are written from all that is known, whatever session it was said in.
+    """
     found = {}
-    for holder, target in ((observer, observed), (asked, asked)):
+    for holder, target in ((observer, observed), (asked, asked)) if observer.kind != SCOPE else ((observer, observed),):
         card = None if target.slug in found else view.cards.one(holder.key, target.slug)
         if card is not None and card.lines:
             found[target.slug] = list(card.lines)

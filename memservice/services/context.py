@@ -74,7 +74,7 @@ def of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: Rep
     remote = recall.remote_vectors(rt, workspace, options.search_query, "session_context_search") if options.search_query else NOT_ASKED
     with rt.storage.read() as view:
         # First, since it refuses scopes.
-        bounds = representation.bounds_of(view, workspace, peer, options)
+        bounds = representation.bounds_of(view, workspace, peer, options, "query")
         card = cards.of(view, workspace, peer, options.target)
         known = Selection()
         if bounds is not None:

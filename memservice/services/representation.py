@@ -89,8 +89,8 @@ def allowed_sessions(options: RepresentationOptions) -> list[str] | None:
     return [options.session] if allowed is None and options.session is not None else allowed
 
 
-def bounds_of(view: View, workspace: str, peer: str, options: RepresentationOptions) -> Bounds | None:
-    """Whose memory is asked for; None where a peer does not exist. An unknown scope is NotFound."""
+def bounds_of(view: View, workspace: str, peer: str, options: RepresentationOptions, part: str = "body") -> Bounds | None:
+    """Whose memory is asked for; None where a peer does not exist. An unknown scope is NotFound. `part`: where the options stood."""
     if options.scope is not None and (options.filters or options.session):
         raise InvalidInput.at("body", "scope", message="scope cannot be combined with session_id or filters")
     allowed = allowed_sessions(options)
@@ -104,7 +104,7 @@ def bounds_of(view: View, workspace: str, peer: str, options: RepresentationOpti
     observed = located.peer
     if options.target:
         observed = view.peers.by_slug(place.key, options.target)
-        naming.refuse_scope(options.target, observed, ("body", "target"))
+        naming.refuse_scope(options.target, observed, (part, "target"))
     observer = located.peer
     sessions = None if allowed is None else session_keys(view, place, allowed)
     if isinstance(options.scope, str):

@@ -61,6 +61,21 @@ def test_cards(place: tuple[Api, Talker]) -> None:
     assert talker.last.cards == {}
 
 
+def test_a_scope_is_asked_with_its_own_card_only(place: tuple[Api, Talker]) -> None:
+    """A peer's own card may hold what was said outside the scope. A list of scopes is an allowlist, which leaves cards as they are."""
+    api, talker = place
+    api.ok(api.post("/scopes", {"id": "team"}), 201)
+    api.put("/peers/alice/card", {"peer_card": ["about herself"]})
+    api.put("/peers/alice/card", {"peer_card": ["about bob"]}, query_string={"target": "bob"})
+    api.put("/peers/scope.team/card", {"peer_card": ["bob in the team"]}, query_string={"target": "bob"})
+    ask(api, scope="team")
+    assert talker.last.cards == {}
+    ask(api, target="bob", scope="team")
+    assert talker.last.cards == {"bob": ["bob in the team"]}
+    ask(api, scope=["team"])
+    assert talker.last.cards == {"alice": ["about herself"]}
+
+
 def test_the_latest_messages_of_a_session(tmp_path: Path) -> None:
     with talking(tmp_path, DIALECTIC_SESSION_HISTORY_MAX_TOKENS="12") as (api, talker):
         stored = api.say("s", *[("alice", f"Bee number {number}.") for number in range(9)])

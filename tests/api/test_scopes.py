@@ -263,19 +263,27 @@ def replace_workspace(api: Api) -> Api:
 
 # Where a scope may be named
 
-REFUSED: dict[str, tuple[str, str, Any]] = {
-    "peer update": ("PUT", "/peers/{}", {"metadata": {}}),
-    "representation": ("POST", "/peers/{}/representation", {}),
-    "representation target": ("POST", "/peers/alice/representation", {"target": "{}"}),
-    "peer context": ("GET", "/peers/{}/context", None),
-    "peer context target": ("GET", "/peers/alice/context?target={}", None),
-    "card target": ("PUT", "/peers/alice/card?target={}", {"peer_card": []}),
-    "session context target": ("GET", "/sessions/s/context?peer_target={}", None),
-    "session create": ("POST", "/sessions", {"id": "s", "peers": {"{}": {}}}),
-    "session peers add": ("POST", "/sessions/s/peers", {"{}": {}}),
-    "session peers set": ("PUT", "/sessions/s/peers", {"{}": {}}),
-    "message author": ("POST", "/sessions/s/messages", {"messages": [{"peer_id": "{}", "content": "hello"}]}),
-    "peer create": ("POST", "/peers", {"id": "{}"}),
+REFUSED: dict[str, tuple[str, str, Any, list[str | int]]] = {
+    "peer update": ("PUT", "/peers/{}", {"metadata": {}}, ["path", "peer_id"]),
+    "representation": ("POST", "/peers/{}/representation", {}, ["path", "peer_id"]),
+    "representation target": ("POST", "/peers/alice/representation", {"target": "{}"}, ["body", "target"]),
+    "peer context": ("GET", "/peers/{}/context", None, ["path", "peer_id"]),
+    "peer context target": ("GET", "/peers/alice/context?target={}", None, ["query", "target"]),
+    "card target": ("PUT", "/peers/alice/card?target={}", {"peer_card": []}, ["query", "target"]),
+    "session context target": ("GET", "/sessions/s/context?peer_target={}", None, ["query", "peer_target"]),
+    "session create": ("POST", "/sessions", {"id": "s", "peers": {"{}": {}}}, ["body", "peers", "{}"]),
+    "session peers add": ("POST", "/sessions/s/peers", {"{}": {}}, ["body", "{}"]),
+    "session peers set": ("PUT", "/sessions/s/peers", {"{}": {}}, ["body", "{}"]),
+    "message author": (
+        "POST",
+        "/sessions/s/messages",
+        {"messages": [{"peer_id": "{}", "content": "hello"}]},
+        ["body", "messages", 0, "peer_id"],
+    ),
+    "peer create": ("POST", "/peers", {"id": "{}"}, ["body", "id"]),
+    "chat": ("POST", "/peers/{}/chat", {"query": "x"}, ["path", "peer_id"]),
+    "chat target": ("POST", "/peers/alice/chat", {"query": "x", "target": "{}"}, ["body", "target"]),
+    "dream observed": ("POST", "/schedule_dream", {"observer": "alice", "observed": "{}", "dream_type": "omni"}, ["body", "observed"]),
 }
 """Refused whether there is such a scope or not."""
 
@@ -302,6 +310,7 @@ ALLOWED: dict[str, tuple[str, str, Any, int]] = {
     ),
     "card get": ("GET", "/peers/{}/card?target=alice", None, 200),
     "card put": ("PUT", "/peers/{}/card?target=alice", {"peer_card": ["likes tea"]}, 200),
+    "dream observer": ("POST", "/schedule_dream", {"observer": "{}", "observed": "alice", "dream_type": "omni"}, 204),
     "queue status observer": ("GET", "/queue/status?observer_id={}", None, 200),
     "queue status sender": ("GET", "/queue/status?sender_id={}", None, 200),
     "peer search": ("POST", "/peers/{}/search", {"query": "hello"}, 200),
@@ -333,7 +342,8 @@ def populated(api: Api) -> None:
 @pytest.mark.parametrize("name", ["scope.x", "scope.nobody"])
 def test_a_scope_is_refused(api: Api, where: str, name: str) -> None:
     populated(api)
-    api.refused(ask(api, *REFUSED[where], name))
+    method, path, body, loc = REFUSED[where]
+    api.refused(ask(api, method, path, body, name), [name if step == "{}" else step for step in loc])
 
 
 @pytest.mark.parametrize("where", REFUSED_IF_THERE)
@@ -354,8 +364,9 @@ def test_a_scope_is_allowed(api: Api, where: str) -> None:
 def test_what_is_refused_changes_nothing(api: Api) -> None:
     populated(api)
     for where in REFUSED:
-        ask(api, *REFUSED[where], "scope.x")
-        ask(api, *REFUSED[where], "scope.nobody")
+        method, path, body, _ = REFUSED[where]
+        ask(api, method, path, body, "scope.x")
+        ask(api, method, path, body, "scope.nobody")
     assert sorted(api.ids("/peers/list", {"kind": "all"})) == ["alice", "scope.x"]
     assert api.ids("/scopes/x/sessions/list") == ["s"]
     assert api.ids("/sessions/s/messages/list") != []
