@@ -195,7 +195,7 @@ def query(
     """Live conclusions that answer a query best. The filters must name one observer and one observed."""
     access.require(who, workspace)
     given = filters if isinstance(filters, Mapping) else {}
-    named = {part: next((given[name] for name in names if name in given), None) for part, names in _PAIR.items()}
+    named = {part: strip_nul(next((given[name] for name in names if name in given), None)) for part, names in _PAIR.items()}
     if not all(isinstance(value, str) for value in named.values()):
         raise InvalidInput.at("body", "filters", message="observer and observed must be specified for semantic search")
     condition = parse_filters(filters, resources.CONCLUSION, workspace=workspace)

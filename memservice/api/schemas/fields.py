@@ -205,21 +205,23 @@ class Configuration(Object):
 
 
 class MapOf(_Shown, fields.Dict):
-    """A JSON object whose values all have one shape. Errors are placed at the key, as everywhere."""
+    """A JSON object whose keys are names and whose values all have one shape. Errors are placed at the key, as everywhere."""
 
     default_error_messages = _messages("Input should be a valid dictionary", "dict_type")
 
     def __init__(self, values: fields.Field[Any], **kwargs: Any) -> None:
-        super().__init__(keys=Text(), values=values, **kwargs)
+        super().__init__(keys=Name(), values=values, **kwargs)
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise self.make_error("invalid")
+        assert self.key_field is not None
         assert self.value_field is not None
         made: dict[str, Any] = {}
         errors: dict[str, Any] = {}
         for key, inner in value.items():
             try:
+                self.key_field.deserialize(key)
                 made[key] = self.value_field.deserialize(inner)
             except ValidationError as error:
                 errors[key] = error.messages
