@@ -17,9 +17,9 @@ Schema = Mapping[str, Any]
 DEFINITIONS = ("$defs", "definitions")
 
 
-def misfit(schema: Schema, value: Any) -> str | None:
-    """What is wrong with a value, as a sentence that names the place; None if it fits."""
-    return _Fit(schema).problem(value, schema, "$")
+def misfit(schema: Schema, value: Any, root: Schema | None = None) -> str | None:
+    """What is wrong with a value, as a sentence that names the place; None if it fits. `root`: what `schema` is a part of."""
+    return _Fit(schema if root is None else root).problem(value, schema, "$")
 
 
 def definition(root: Schema, reference: object) -> tuple[str, Any] | None:

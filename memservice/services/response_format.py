@@ -160,6 +160,9 @@ class _Check:
                 raise _wrong(place, f"'type' must be one of {', '.join(TYPES)}, or a list of them")
         if "enum" in part and not (isinstance(part["enum"], list) and part["enum"]):
             raise _wrong(place, "'enum' must be a list that is not empty")
+        for word, values in (("enum", part.get("enum")), ("const", [part["const"]] if "const" in part else None)):
+            if values and "type" in part and all(misfit({"type": part["type"]}, value) for value in values):
+                raise _wrong(place, f"'{word}' allows nothing that is of the 'type'")
         required = part.get("required", [])
         if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
             raise _wrong(place, "'required' must be a list of names")

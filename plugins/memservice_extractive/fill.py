@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from memservice.domain.json_shape import misfit
 from memservice_extractive.evidence import Piece, cited, terms
 from memservice_extractive.language import fold
 from memservice_extractive.shapes import matches, resolved, same, types_of
@@ -51,7 +52,8 @@ class Filler:
             fallback.append(candidate)
             if number >= _TRIED:
                 break
-        return fallback[0] if fallback else None
+        # Bounds that leave nothing are hints; what the answer is held to is its structure.
+        return next((value for value in fallback if misfit(schema, value, self._root) is None), fallback[0] if fallback else None)
 
     def _candidates(self, schema: Any, name: str) -> Iterator[Any]:
         """Values that may be valid, best first. Endless it is not, but long: callers stop at the first that fits."""

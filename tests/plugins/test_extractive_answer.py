@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from memservice.domain.json_shape import misfit
 from memservice.spi.reasoner import AnswerRequest, Evidence, Utterance
 from memservice_extractive.reasoner import ExtractiveReasoner
 
@@ -185,6 +186,21 @@ def test_every_kind_of_part_gets_a_valid_value(part: dict[str, Any], value: Any)
     schema = {**properties(thing=part), "$defs": {"place": properties(name={"type": "string"})}}
 
     assert shaped(schema) == {"thing": value}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "number", "default": "x", "minimum": 3, "maximum": 1},
+        {"type": "integer", "description": "bees", "multipleOf": 7, "minimum": 100, "maximum": 104},
+        {"anyOf": [{"type": "null", "default": 1}, {"type": "string", "default": 1}], "default": 2, "maxLength": 0},
+    ],
+)
+@pytest.mark.parametrize("evidence", [(), (Evidence("conclusion", "c", "Alice has 2.5 kilos of bees.", EVIDENCE[0].said_at),)])
+def test_bounds_that_leave_nothing_do_not_cost_the_structure(part: dict[str, Any], evidence: tuple[Evidence, ...]) -> None:
+    schema = properties(a=part)
+    (document,) = answered(evidence=evidence, response_format=schema)
+    assert misfit(schema, json.loads(document)) is None
 
 
 def test_a_required_property_that_is_not_described_is_given() -> None:

@@ -104,6 +104,8 @@ def test_none_is_no_form() -> None:
         ({"type": "object", "properties": {"a": {"items": {"items": {"enum": []}}}}}, "$.a[][]: 'enum' must be a list"),
         ({"type": "object", "properties": {"a": {"anyOf": []}}}, "$.a: 'anyOf' must be a list"),
         ({"type": "object", "properties": {"a": {"oneOf": {}}}}, "$.a: 'oneOf' must be a list"),
+        ({"type": "object", "properties": {"a": {"type": "boolean", "enum": [0, 1]}}}, "$.a: 'enum' allows nothing that is of the 'type'"),
+        ({"type": "object", "properties": {"a": {"type": "string", "const": None}}}, "$.a: 'const' allows nothing that is of the 'type'"),
         ({"type": "object", "required": "a"}, "$: 'required' must be a list of names"),
         ({"type": "object", "properties": {"a": {"minItems": "3"}}}, "$.a: 'minItems' must be a whole number"),
         ({"type": "object", "properties": {"a": {"maxLength": -1}}}, "$.a: 'maxLength' must be a whole number"),
@@ -124,7 +126,7 @@ def test_none_is_no_form() -> None:
         ),
         ({"type": "object", "properties": {"l": {"minItems": 10**15, "items": {}}}}, "$: it asks for documents of more than"),
     ],
-    ids=range(39),
+    ids=range(41),
 )
 def test_bad_ones_are_told_where(schema: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidInput) as caught:
