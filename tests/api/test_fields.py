@@ -10,7 +10,7 @@ from marshmallow import Schema, ValidationError, fields
 
 from memservice.api.schemas.base import Shape
 from memservice.api.schemas.checks import Length, OneOf, Pattern, Range
-from memservice.api.schemas.fields import Coded, Flag, ListOf, MapOf, Moment, Name, Number, Object, OneOrMore, Part, Text, Whole
+from memservice.api.schemas.fields import MOST_TOLD, Coded, Flag, ListOf, MapOf, Moment, Name, Number, Object, OneOrMore, Part, Text, Whole
 
 
 def read(field: fields.Field[Any], value: object) -> Any:
@@ -129,3 +129,37 @@ def test_required_and_unknown() -> None:
         Inner().load({})
     assert isinstance(caught.value.messages, dict)
     assert caught.value.messages["x"][0].code == "missing"
+
+
+class Looked(Text):
+    """Counts what it was asked to read."""
+
+    number = 0
+
+    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> str:
+        self.number += 1
+        return super()._deserialize(value, *args, **kwargs)
+
+
+def test_a_list_that_is_too_long_is_refused_unread() -> None:
+    """A small body can name a million entries, each of which would be looked at, and told of."""
+    inner = Looked()
+    assert code(ListOf(inner, validate=Length(1, 100)), [None] * 1000) == "too_long"
+    assert inner.number == 0
+
+
+@pytest.mark.parametrize("field", [ListOf(Text()), MapOf(Part(Shape))])
+def test_so_many_wrong_entries_are_told_and_no_more(field: fields.Field[Any]) -> None:
+    given = dict.fromkeys(map(str, range(1000)), 5)
+    with pytest.raises(ValidationError) as caught:
+        read(field, given if isinstance(field, MapOf) else list(given.values()))
+    assert isinstance(caught.value.messages, dict)
+    told = caught.value.messages["it"]
+    assert (len(told), list(told)[-1]) == (MOST_TOLD, "99" if isinstance(field, MapOf) else 99)
+
+
+def test_wrong_entries_among_good_ones_are_told_by_their_place() -> None:
+    with pytest.raises(ValidationError) as caught:
+        read(ListOf(Text()), ["a", 5, "b", None])
+    assert isinstance(caught.value.messages, dict)
+    assert list(caught.value.messages["it"]) == [1, 3]

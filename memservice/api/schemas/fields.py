@@ -27,6 +27,10 @@ _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
 _FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
 
 
+MOST_TOLD = 100
+"""Entries of one list or map of which it is said what is wrong with them. Who sent a million bad ones learns no more from the others."""
+
+
 class Coded(str):
     """An error text that remembers its kind, the `type` of the answer's body."""
 
@@ -190,6 +194,8 @@ class Object(_Shown, fields.Dict):
     default_error_messages = _messages("Input should be a valid dictionary", "dict_type")
 
     def __init__(self, **kwargs: Any) -> None:
+        if kwargs.get("load_default") is dict:  # which the document would not tell: it is a function
+            kwargs["metadata"] = {"default": {}, **kwargs.get("metadata", {})}
         super().__init__(**kwargs)
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> dict[str, Any]:
@@ -225,6 +231,8 @@ class MapOf(_Shown, fields.Dict):
                 made[key] = self.value_field.deserialize(inner)
             except ValidationError as error:
                 errors[key] = error.messages
+                if len(errors) == MOST_TOLD:
+                    break
         if errors:
             raise ValidationError(errors)
         return made
@@ -242,7 +250,19 @@ class ListOf(fields.List[Any]):
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> list[Any]:
         if not isinstance(value, list):
             raise self.make_error("invalid")
-        return super()._deserialize(value, attr, data, **kwargs)
+        self._validate(value)  # that there are too many is said before a million of them are looked at
+        made: list[Any] = []
+        errors: dict[int, Any] = {}
+        for index, inner in enumerate(value):
+            try:
+                made.append(self.inner.deserialize(inner))
+            except ValidationError as error:
+                errors[index] = error.messages
+                if len(errors) == MOST_TOLD:
+                    break
+        if errors:
+            raise ValidationError(errors)
+        return made
 
 
 class Part(fields.Nested):
