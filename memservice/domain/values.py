@@ -46,6 +46,11 @@ def shown(value: object, limit: int = 100) -> str:
     return _SURROGATE.sub("\ufffd", text if len(text) <= limit else text[: limit - 1] + "…")
 
 
+def storable(text: str, limit: int) -> str:
+    """`text` as every store can keep it: at most `limit` characters, without U+0000 and lone surrogates."""
+    return _SURROGATE.sub("\ufffd", text[:limit].replace("\0", ""))
+
+
 def printable(text: str) -> str:
     """`text` as a terminal or a log may show it: on as many lines as before, and with nothing in it that a terminal would obey."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

@@ -19,6 +19,7 @@ from itertools import takewhile
 from memservice.domain.errors import IndexUnavailable, Unavailable
 from memservice.domain.failures import places
 from memservice.domain.records import DELETING, Lease, Task
+from memservice.domain.values import storable
 from memservice.pipeline import derive, dream, embed, erase, forget, index, mend, owner, scope_backfill, scope_removal, summarise, webhook
 from memservice.pipeline.handler import Failed, Handler, Outcome, Patient, Prepared, TellsOfGivingUp, TellsOfRest, Unfinished, backoff
 from memservice.reasoning import choice
@@ -272,7 +273,7 @@ def _is_gone(view: View, task: Task) -> bool:
 
 def _record_failure(rt: Runtime, lease: Lease, task: Task, error: Exception) -> None:
     attempts = task.attempts + 1
-    text = f"{type(error).__name__}: {error}"[:MAX_ERROR]
+    text = storable(f"{type(error).__name__}: {error}", MAX_ERROR)
     pause = _pause(rt, task.kind, attempts, error)
     retry_at = None if pause is None else rt.clock() + timedelta(seconds=pause)
 

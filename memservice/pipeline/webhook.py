@@ -14,6 +14,7 @@ from memservice.domain.failures import places
 from memservice.domain.filters import where
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, DELETING, FAILED, PAUSED, PENDING, Delivery, Task, WebhookEndpoint
+from memservice.domain.values import storable
 from memservice.pipeline.handler import Failed, Outcome, Prepared, nothing
 from memservice.runtime import Runtime
 from memservice.services import outbox
@@ -74,7 +75,7 @@ def _deliver(rt: Runtime, url: str, body: bytes, headers: Mapping[str, str]) -> 
         return rt.webhook_transport(url).deliver(url, body, headers)
     except Exception as error:  # a transport may fail in any way, or be gone; that is an attempt like any other
         log.error("the transport of an endpoint failed: %s\n%s", type(error).__name__, places(error))
-        return Answer(error=f"{type(error).__name__}: {error}"[:MAX_ERROR])
+        return Answer(error=f"{type(error).__name__}: {error}")
 
 
 @dataclass
@@ -119,7 +120,8 @@ def _record(rt: Runtime, task: Task, endpoint: WebhookEndpoint, answer: Answer) 
         body=str(task.payload["body"]),
         attempt=task.attempts + 1,
         status=answer.status,
-        error=answer.error,
+        # It may quote what the endpoint sent, at any length.
+        error=None if answer.error is None else storable(answer.error, MAX_ERROR),
         duration_ms=answer.duration_ms,
         created_at=rt.clock(),
     )

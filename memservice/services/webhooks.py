@@ -129,8 +129,12 @@ def _require(view: View, workspace: str, uid: str) -> WebhookEndpoint:
     place = view.workspaces.by_slug(workspace)
     found = None if place is None else view.webhooks.by_uid(place.key, uid)
     if found is None:
-        raise NotFound(f"Webhook endpoint {uid} not found for workspace {workspace}")
+        raise _unknown(workspace, uid)
     return found
+
+
+def _unknown(workspace: str, uid: str) -> NotFound:
+    return NotFound(f"Webhook endpoint {uid} not found for workspace {workspace}")
 
 
 def delete(rt: Runtime, who: Principal, workspace: str, uid: str) -> None:
@@ -138,7 +142,10 @@ def delete(rt: Runtime, who: Principal, workspace: str, uid: str) -> None:
     access.require(who, workspace)
 
     def remove(view: View) -> None:
-        endpoint = _require(view, workspace, uid)
+        # Held, so that an attempt that ends at this moment is recorded before its endpoint's records go, or not at all.
+        endpoint = view.webhooks.by_key(_require(view, workspace, uid).key, lock=True)
+        if endpoint is None:
+            raise _unknown(workspace, uid)
         view.webhooks.erase(endpoint)
         view.rows.delete(Task, where(unit=outbox.webhook_unit(endpoint), state=(PENDING, FAILED)))
 
@@ -236,31 +243,35 @@ def redeliver(rt: Runtime, who: Principal, workspace: str, uid: str) -> Task:
 
     def store(view: View) -> Task:
         place = view.workspaces.by_slug(workspace)
-        attempt = None if place is None else view.webhooks.delivery(place.key, uid)
-        endpoint = None if attempt is None else view.webhooks.by_key(attempt.endpoint_key)
-        if attempt is not None and endpoint is not None:
-            return _again(rt, view, endpoint, attempt)
-        letter = None if place is None else view.tasks.by_uid(uid)
-        if letter is None or place is None or letter.kind != outbox.WEBHOOK or letter.workspace_key != place.key:
+        event = None if place is None else _event(view, place.key, uid)
+        endpoint = None if event is None else view.webhooks.by_key(int(event["endpoint"]))
+        if event is None or endpoint is None:
             raise NotFound(f"Delivery {uid} not found in workspace {workspace}")
-        return _at_once(rt, view, letter)
+        waiting = _waiting(view, endpoint, event, uid)
+        if waiting is None:
+            return view.tasks.add([outbox.webhook(rt, endpoint, str(event["event_uid"]), str(event["event"]), str(event["body"]))])[0]
+        # Only what has to change is written: it may be in hand at this moment.
+        if not view.tasks.hurry(waiting, rt.clock()):
+            view.tasks.retry([waiting.key], rt.clock())
+        return waiting
 
     return rt.storage.write(store)
 
 
-def _again(rt: Runtime, view: View, endpoint: WebhookEndpoint, attempt: Delivery) -> Task:
-    of_event = all_of(
-        where(unit=outbox.webhook_unit(endpoint), state=(PENDING, FAILED)), Contains("payload", {"event_uid": attempt.event_uid})
-    )
-    waiting = view.rows.page(Task, of_event, limit=1)
-    if waiting:
-        return _at_once(rt, view, waiting[0])
-    return view.tasks.add([outbox.webhook(rt, endpoint, attempt.event_uid, attempt.event, attempt.body)])[0]
+def _event(view: View, workspace: int, uid: str) -> Mapping[str, Any] | None:
+    """What was to be delivered, and where, as tasks say it: by an attempt, or by what was or is a dead letter."""
+    attempt = view.webhooks.delivery(workspace, uid)
+    if attempt is not None:
+        return {"endpoint": attempt.endpoint_key, "event_uid": attempt.event_uid, "event": attempt.event, "body": attempt.body}
+    letter = view.tasks.by_uid(uid)
+    return letter.payload if letter is not None and letter.kind == outbox.WEBHOOK and letter.workspace_key == workspace else None
 
 
-def _at_once(rt: Runtime, view: View, task: Task) -> Task:
-    if task.state == FAILED:
-        view.tasks.retry([task.key], rt.clock())
-    elif task.state == PENDING:
-        view.tasks.save(replace(task, not_before=min(task.not_before, rt.clock())))
-    return task
+def _waiting(view: View, endpoint: WebhookEndpoint, event: Mapping[str, Any], uid: str) -> Task | None:
+    """The task that is to deliver an event, or has given up; None if it was delivered."""
+    letter = view.tasks.by_uid(uid)
+    if letter is not None and letter.state in (PENDING, FAILED):
+        return letter
+    undelivered = where(unit=outbox.webhook_unit(endpoint), state=(PENDING, FAILED))
+    found = view.rows.page(Task, all_of(undelivered, Contains("payload", {"event_uid": event["event_uid"]})), limit=1)
+    return found[0] if found else None

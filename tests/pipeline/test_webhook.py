@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from memservice.domain.errors import NotFound
 from memservice.domain.records import Delivery, Task, WebhookEndpoint
 from memservice.hookspecs import hookimpl
 from memservice.pipeline import maintenance
@@ -324,6 +325,38 @@ def test_what_was_delivered_can_be_delivered_again(place: Place, receiver: Recei
     assert [one.attempt for one in attempts(place, hook.uid)] == [1, 1]
 
 
+def test_what_was_a_dead_letter_until_it_was_delivered_can_be_delivered_again(place: Place, receiver: Receiver) -> None:
+    hook = register(place, receiver)
+    receiver.answers(500)
+    emit_test(place)
+    try_all(place)
+    (letter,) = letters(place, hook.uid)
+    receiver.answers(200)
+    webhooks.redeliver(place.rt, WHO, WORKSPACE, letter.uid)
+    place.work()
+    assert len(receiver.requests) == 4
+    for _ in range(2):
+        webhooks.redeliver(place.rt, WHO, WORKSPACE, letter.uid)
+    place.work()
+    assert len(receiver.requests) == 5, "asked for twice before it went out, it goes out once"
+    assert len({request.headers["webhook-id"] for request in receiver.requests}) == 1
+
+
+def test_what_was_for_an_endpoint_that_is_gone_cannot_be_delivered_again(place: Place, receiver: Receiver) -> None:
+    hook = register(place, receiver)
+    receiver.answers(500)
+    emit_test(place)
+    try_all(place)
+    (letter,) = letters(place, hook.uid)
+    receiver.answers(200)
+    webhooks.redeliver(place.rt, WHO, WORKSPACE, letter.uid)
+    place.work()
+    webhooks.delete(place.rt, WHO, WORKSPACE, hook.uid)
+    with pytest.raises(NotFound, match=letter.uid):
+        webhooks.redeliver(place.rt, WHO, WORKSPACE, letter.uid)
+    assert place.tasks(outbox.WEBHOOK, state="pending") == []
+
+
 def test_an_endpoint_that_keeps_failing_is_paused_and_says_so(place: Place, receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     hook = register(place, receiver)
     receiver.answers(500)
@@ -491,6 +524,29 @@ def test_a_transport_that_raises_is_an_attempt_like_any_other(start: Start) -> N
     try_all(place)
     assert [(one.status, one.error) for one in attempts(place, hook.uid)] == [(None, "ZeroDivisionError: odd")] * 3
     assert len(letters(place, hook.uid)) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"),
+    [("a\0b", "ab"), ("a\ud800b", "a\ufffdb"), ("x" * 300_000, "x" * 2_000)],
+    ids=["NUL", "surrogate", "long"],
+)
+@pytest.mark.parametrize("raised", [False, True], ids=["said", "raised"])
+def test_whatever_an_error_says_is_recorded_as_far_as_stores_can(start: Start, error: str, kept: str, raised: bool) -> None:
+    """Else the attempt would be lost with it, and made again and again for ever."""
+
+    def act() -> Outcome:
+        if raised:
+            raise OSError(error)
+        return Outcome(error=error)
+
+    place = opened(start, Transport(act))
+    hook = webhooks.register(place.rt, WHO, WORKSPACE, "odd:somewhere").endpoint
+    emit_test(place)
+    try_all(place)
+    (letter,) = letters(place, hook.uid)
+    assert [one.error for one in attempts(place, hook.uid)] == [f"OSError: {kept}"[:2_000] if raised else kept] * 3
+    assert letter.error == (f"NotDelivered: {'OSError: ' * raised}{kept}")[:2_000]
 
 
 def test_events_go_to_a_file_as_well(start: Start, tmp_path: Any) -> None:

@@ -84,6 +84,11 @@ class Tasks(Noun):
         self.given_work.add(task.unit)
         return self.rows.change(Task, where(key=task.key, state=PENDING, attempts=0), not_before=now) == 1
 
+    def hurry(self, task: Task, now: datetime) -> bool:
+        """Let a pending task be tried now, whatever it waits for; False if it is not pending any more."""
+        self.given_work.add(task.unit)
+        return self.rows.change(Task, where(key=task.key, state=PENDING), not_before=now) == 1
+
     def hasten_all(self, kind: str, now: datetime) -> int:
         """The same for all tasks of a kind; returns how many waited."""
         waiting = all_of(where(kind=kind, state=PENDING, attempts=0), Compare("not_before", "gt", now))
