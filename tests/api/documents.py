@@ -14,7 +14,17 @@ from memservice.settings import load_settings
 
 DATA = Path(__file__).parent / "data"
 
+_TEXT = {"types": ["string"]}
+_PROBLEM: dict[str, Any] = {
+    "types": ["object"],
+    "fields": {"loc": {"types": ["array"], "items": {"types": ["integer", "string"]}}, "msg": _TEXT, "type": _TEXT},
+    "required": ["loc", "msg", "type"],
+}
+REFUSAL: dict[str, Any] = {"types": ["object"], "fields": {"detail": {"types": ["array"], "items": _PROBLEM}}, "required": []}
+"""The body of every 422, whatever was published: what was sent is not repeated in it."""
 
+
+@cache
 def _extract() -> Any:
     spec = importlib.util.spec_from_file_location("extract", DATA / "extract.py")
     assert spec is not None
@@ -26,7 +36,9 @@ def _extract() -> Any:
 
 @cache
 def document(generation: str) -> dict[str, Any]:
-    answer = create_app(load_settings(environ={})).test_client().get(f"/{generation}/openapi.json")
+    """As a server writes it that asks for keys."""
+    settings = load_settings(environ={"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40})
+    answer = create_app(settings).test_client().get(f"/{generation}/openapi.json")
     assert answer.status_code == 200
     read: dict[str, Any] = json.loads(answer.data)
     return read
@@ -61,22 +73,25 @@ def published(generation: str) -> dict[str, Any]:
 def differences(theirs: Any, mine: Any, place: str, *, request: bool) -> Iterator[tuple[str, str]]:
     """(`missing` or `added`, place) for each difference between two shapes."""
     their_types, my_types = set(theirs.get("types", ())), set(mine.get("types", ()))
-    # A request may be read more leniently, an answer must not surprise. No types: anything.
-    fits = (not my_types or their_types <= my_types) if request else (bool(my_types) and my_types <= their_types)
+    # A request may be read more leniently, an answer must not surprise. No types would be anything, and says nothing.
+    fits = bool(my_types) and (their_types <= my_types if request else my_types <= their_types)
     if their_types and not fits:
         yield "missing", f"{place}: types {sorted(their_types)}, ours {sorted(my_types)}"
-    for bound in ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "format", "enum"):
+    if "enum" in mine and "null" in my_types and None not in mine["enum"]:
+        yield "missing", f"{place}: null among {mine['enum']}"
+    for bound in _extract().BOUNDS:
         if bound not in theirs:
             if bound in mine and request:
                 yield "added", f"{place}: {bound} {mine[bound]}"
             continue
         want, have = theirs[bound], mine.get(bound)
         if bound == "enum":
-            want, have = set(want), set(have or ()) - {None}
+            want, have = sorted(set(want) - {None}), sorted(set(have or ()) - {None})
         if want != have:
             yield "missing", f"{place}: {bound} {want}, ours {have}"
-    if theirs.get("default") is not None and theirs["default"] != {} and theirs["default"] != mine.get("default") and request:
-        yield "missing", f"{place}: default {theirs['default']}, ours {mine.get('default')}"
+    # To say that the default is null is to say that there is none.
+    if request and (default := theirs.get("default")) != mine.get("default"):
+        yield "added" if default is None else "missing", f"{place}: default {default}, ours {mine.get('default')}"
     their_fields, my_fields = theirs.get("fields", {}), mine.get("fields", {})
     for name in sorted(their_fields.keys() | my_fields.keys()):
         here = f"{place}.{name}"
@@ -87,10 +102,13 @@ def differences(theirs: Any, mine: Any, place: str, *, request: bool) -> Iterato
         else:
             yield from differences(their_fields[name], my_fields[name], here, request=request)
     required, have_required = set(theirs.get("required", ())), set(mine.get("required", ()))
-    if not (have_required <= required if request else required <= have_required):
+    # An answer may promise more.
+    if have_required != required if request else not required <= have_required:
         yield "missing", f"{place}: required {sorted(required)}, ours {sorted(have_required)}"
     for inside, mark in (("items", "[]"), ("open", "{}")):
         if inside in theirs:
+            if inside not in mine and theirs[inside] == {} and "fields" in mine and not request:
+                continue  # any keys at all, which we name
             if inside not in mine:
                 yield "missing", f"{place}{mark}"
             else:
@@ -121,6 +139,9 @@ def compare(generation: str, name: str) -> Iterator[tuple[str, str]]:
                 yield "missing", f"{name} body: must be given: {theirs['body']['must']}"
     elif "body" in mine:
         yield "added", f"{name} body"
+    for place in theirs["media"].keys() & mine["media"].keys():
+        if theirs["media"][place] != mine["media"][place]:
+            yield "missing", f"{name} {place}: of type {theirs['media'][place]}, ours {mine['media'][place]}"
     for status in sorted(theirs["answers"].keys() | mine["answers"].keys()):
         here = f"{name} answer {status}"
         if status not in mine["answers"]:
@@ -128,8 +149,6 @@ def compare(generation: str, name: str) -> Iterator[tuple[str, str]]:
         elif status not in theirs["answers"]:
             yield "added", here
         elif status == "422":
-            entry = mine["answers"][status]["fields"]["detail"]["items"]
-            if entry["required"] != ["loc", "msg", "type"]:
-                yield "missing", f"{here}.detail[]: {entry}"
+            yield from differences(REFUSAL, mine["answers"][status], here, request=False)
         else:
             yield from differences(theirs["answers"][status] or {}, mine["answers"][status] or {}, here, request=False)

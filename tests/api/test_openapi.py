@@ -49,6 +49,8 @@ ADDED = [
     # Nothing was said about it.
     r"GET /health answer 200\.status",
     r"DELETE .* answer 202\.message",
+    # Said to be one of any keys.
+    re.escape(f"GET {W}/scopes/{{scope_id}}/status") + r" answer 200\.backfill_status\{\}\.(state|updated_at|docs_copied)",
     # Errors other than 422 are described as well.
     r".* answer (default|401)",
     # Bounds that were not written down: of paths, of what 64 bits hold, of names in keys; and how a file is marked as one.
@@ -75,33 +77,78 @@ def test_nothing_is_missing_and_additions_are_listed(name: str) -> None:
     assert [place for kind, place in found if kind == "added" and not any(re.fullmatch(pattern, place) for pattern in ADDED)] == []
 
 
+@pytest.mark.parametrize("name", sorted(published("v3")))
+def test_keys_are_asked_for_where_they_were(name: str) -> None:
+    assert ours("v3")[name]["keys"] == published("v3")[name]["keys"]
+
+
+def test_keys_are_asked_for_by_what_was_added() -> None:
+    assert [name for name in sorted(ADDED_OPERATIONS) if ours("v3")[name]["keys"] != [["HTTPBearer"]]] == ["GET /health/ready"]
+    assert document("v3")["components"]["securitySchemes"] == {"HTTPBearer": {"type": "http", "scheme": "bearer"}}
+
+
 def test_every_listed_addition_is_there() -> None:
     places = [place for name in published("v3") for kind, place in compare("v3", name) if kind == "added"]
     assert [pattern for pattern in ADDED if not any(re.fullmatch(pattern, place) for place in places)] == []
 
 
-def test_the_comparison_can_fail() -> None:
-    """Each kind of loss is seen."""
-    want: dict[str, Any] = {
-        "types": ["object"],
-        "fields": {"a": {"types": ["string"], "maxLength": 5}, "b": {"types": ["null", "string"]}},
-        "required": ["a"],
-    }
-    changes: list[tuple[Callable[[Any], object], str]] = [
-        (lambda mine: mine["fields"].pop("a"), "x.a"),
-        (lambda mine: mine["fields"]["a"].pop("maxLength"), "x.a: maxLength 5, ours None"),
-        (lambda mine: mine["fields"]["a"].update(types=["integer"]), "x.a: types ['string'], ours ['integer']"),
-        (lambda mine: mine.update(required=["a", "b"]), "x: required ['a'], ours ['a', 'b']"),
-        (lambda mine: mine["fields"]["b"].update(types=["string"]), "x.b: types ['null', 'string'], ours ['string']"),
-    ]
-    for change, seen in changes:
-        mine = json.loads(json.dumps(want))
-        change(mine)
-        assert ("missing", seen) in list(differences(want, mine, "x", request=True))
-    tighter = {**want, "fields": {**want["fields"], "b": {"types": ["null", "string"], "maxLength": 3}}}
-    assert list(differences(want, tighter, "x", request=True)) == [("added", "x.b: maxLength 3")]
-    untyped = {**want, "fields": {**want["fields"], "b": {}}}
-    assert list(differences(want, untyped, "x", request=False)) == [("missing", "x.b: types ['null', 'string'], ours []")]
+WANTED: dict[str, Any] = {
+    "types": ["object"],
+    "fields": {
+        "a": {"types": ["string"], "maxLength": 5, "default": "x"},
+        "b": {"types": ["null", "string"], "enum": ["y", None]},
+        "c": {"types": ["object"], "default": {}},
+    },
+    "required": ["a"],
+}
+LOSSES: list[tuple[Callable[[Any], object], str]] = [
+    (lambda mine: mine["fields"].pop("a"), "x.a"),
+    (lambda mine: mine["fields"]["a"].pop("maxLength"), "x.a: maxLength 5, ours None"),
+    (lambda mine: mine["fields"]["a"].update(maxLength=6), "x.a: maxLength 5, ours 6"),
+    (lambda mine: mine["fields"]["a"].update(types=["integer"]), "x.a: types ['string'], ours ['integer']"),
+    (lambda mine: mine["fields"]["a"].pop("types"), "x.a: types ['string'], ours []"),
+    (lambda mine: mine["fields"]["a"].pop("default"), "x.a: default x, ours None"),
+    (lambda mine: mine["fields"]["c"].pop("default"), "x.c: default {}, ours None"),
+    (lambda mine: mine["fields"]["b"].update(types=["string"]), "x.b: types ['null', 'string'], ours ['string']"),
+    (lambda mine: mine["fields"]["b"].update(enum=["y"]), "x.b: null among ['y']"),
+    (lambda mine: mine["fields"]["b"].update(enum=["z", None]), "x.b: enum ['y'], ours ['z']"),
+    (lambda mine: mine.update(required=["a", "b"]), "x: required ['a'], ours ['a', 'b']"),
+    (lambda mine: mine.update(required=[]), "x: required ['a'], ours []"),
+]
+
+
+@pytest.mark.parametrize(("change", "seen"), LOSSES, ids=[seen for _, seen in LOSSES])
+def test_the_comparison_sees_each_kind_of_loss(change: Callable[[Any], object], seen: str) -> None:
+    mine = json.loads(json.dumps(WANTED))
+    assert list(differences(WANTED, mine, "x", request=True)) == []
+    change(mine)
+    assert ("missing", seen) in list(differences(WANTED, mine, "x", request=True))
+
+
+@pytest.mark.parametrize(
+    ("change", "seen"),
+    [
+        (lambda mine: mine["fields"]["b"].update(maxLength=3), "x.b: maxLength 3"),
+        (lambda mine: mine["fields"]["b"].update(exclusiveMinimum=3), "x.b: exclusiveMinimum 3"),
+        (lambda mine: mine["fields"]["b"].update(default="y"), "x.b: default None, ours y"),
+        (lambda mine: mine["fields"].update(d={}), "x.d"),
+    ],
+)
+def test_the_comparison_sees_each_kind_of_addition(change: Callable[[Any], object], seen: str) -> None:
+    mine = json.loads(json.dumps(WANTED))
+    change(mine)
+    assert list(differences(WANTED, mine, "x", request=True)) == [("added", seen)]
+
+
+def test_an_answer_may_promise_more_and_say_nothing_less() -> None:
+    mine = json.loads(json.dumps(WANTED))
+    mine["required"] = ["a", "b"]
+    mine["fields"]["b"] = {"types": ["string"], "enum": ["y"]}
+    assert list(differences(WANTED, mine, "x", request=False)) == []
+    mine["required"] = ["b"]
+    mine["fields"]["b"] = {}
+    found = [place for kind, place in differences(WANTED, mine, "x", request=False) if kind == "missing"]
+    assert found == ["x.b: types ['null', 'string'], ours []", "x.b: enum ['y'], ours []", "x: required ['a'], ours ['b']"]
 
 
 def test_every_reference_leads_somewhere() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.documents import differences, document, ours
+from api.documents import REFUSAL, differences, document, ours
 from api.test_openapi import W
 
 TEXT = {"types": ["string"]}
@@ -39,7 +39,7 @@ CONCLUSION = record(
     session_id=NULLABLE_TEXT,
     level=LEVEL,
     source_ids={"types": ["array", "null"], "items": TEXT},
-    times_derived={"types": ["integer"]},
+    times_derived={"types": ["integer"], "minimum": 1},
     created_at=TIME,
 )
 EVIDENCE = record(
@@ -77,6 +77,12 @@ CONFIGURATION = {
     **record("", custom_instructions=NULLABLE_TEXT, **dict.fromkeys(("reasoning", "peer_card", "summary", "dream", "dialectic"), SECTION)),
     "open": {},
 }
+BACKFILL = record(
+    "state updated_at",
+    state={**TEXT, "enum": ["pending", "completed", "failed"]},
+    updated_at=TIME,
+    docs_copied={"types": ["integer"]},
+)
 WITH_UID = record("id uid", id=TEXT, uid=TEXT)
 
 ANSWERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -99,6 +105,7 @@ ANSWERS: dict[str, tuple[str, dict[str, Any]]] = {
     f"POST {W}/sessions/{{session_id}}/clone": ("201", WITH_UID),
     f"POST {W}/peers/{{peer_id}}/sessions": ("200", record("items", items=many(WITH_UID))),
     f"POST {W}/scopes/{{scope_id}}/sessions/list": ("200", record("items", items=many(WITH_UID))),
+    f"GET {W}/scopes/{{scope_id}}/status": ("200", record("", backfill_status={"types": ["object"], "open": BACKFILL})),
 }
 BODIES: dict[str, dict[str, Any]] = {
     f"POST {W}/chat": QUESTION,
@@ -126,6 +133,23 @@ def test_newer_clients_find_what_they_read(name: str) -> None:
 @pytest.mark.parametrize("name", BODIES)
 def test_newer_clients_may_send_what_they_send(name: str) -> None:
     assert missing(BODIES[name], ours("v3")[name]["body"], f"{name} body", request=True) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "body"),
+    [
+        (f"POST {W}/chat", {"path workspace_id"}, "application/json"),
+        (f"GET {W}/conclusions/{{conclusion_id}}", {"path workspace_id", "path conclusion_id"}, None),
+    ],
+)
+def test_the_newer_operations_take_nothing_else(name: str, parameters: set[str], body: str | None) -> None:
+    have = ours("v3")[name]
+    assert have["parameters"].keys() == parameters
+    assert all(parameter["must"] for parameter in have["parameters"].values())
+    assert have["media"].get("body") == body
+    assert have.get("body", {}).get("must") == (True if body else None)
+    assert have["answers"].keys() == {"200", "401", "422", "default"}
+    assert missing(REFUSAL, have["answers"]["422"], f"{name} answer 422", request=False) == []
 
 
 @pytest.mark.parametrize("path", [f"{W}/chat", f"{W}/peers/{{peer_id}}/chat"])

@@ -27,8 +27,8 @@ ELSEWHERE = {"GET /metrics"}
 DIFFERENT = [
     # Names may be longer in all generations.
     r"POST .*/(workspaces|peers|sessions) body\.id: maxLength 100, ours 512",
-    # A representation is an object of known shape, said to be one of any shape.
-    r"POST .*/representation answer 200\{\}",
+    # The published document tells of a body that is not there.
+    r"POST .*/peers/{peer_id}/config 200: of type \['application/json'\], ours \[\]",
 ]
 """What the published document says otherwise, on purpose."""
 
@@ -45,6 +45,8 @@ ADDED = [
     # The first clients turn pages of what they search for, and ask for the status of a peer.
     r".*/search: query (page|size)",
     r".*/deriver/status: query (peer_id|include_sender)",
+    # What was always meant where nothing is given.
+    r"GET .*/context: query max_observations: default None, ours 50",
     # As in the third generation's document.
     r".* answer (default|401)",
     r".*: path [a-z_]+: minLength 1",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from memservice.api.schemas.base import Aliased, Shape
 from memservice.api.schemas.checks import Length
@@ -35,5 +35,21 @@ class ScopeSessionsAdd(Shape):
     session_ids = ListOf(Name(), required=True, validate=Length(1, 100))
 
 
+class Backfill(Object):
+    """How far the copying from one session is. `docs_copied` is there once something was counted."""
+
+    SHAPE: ClassVar[dict[str, Any]] = {
+        "required": ["state", "updated_at"],
+        "properties": {
+            "state": {"type": "string", "enum": ["pending", "completed", "failed"]},
+            "updated_at": {"type": "string", "format": "date-time"},
+            "docs_copied": {"type": "integer"},
+        },
+    }
+
+    def __init__(self) -> None:
+        super().__init__(metadata=self.SHAPE)
+
+
 class ScopeStatus(Shape):
-    backfill_status = MapOf(Object())
+    backfill_status = MapOf(Backfill())

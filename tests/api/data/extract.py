@@ -2,7 +2,8 @@
 
     python tests/api/data/extract.py <openapi document> > tests/api/data/v3.json
 
-Facts only: operations, parameters, bodies, fields, bounds, statuses. References are followed; texts and examples are left out.
+Facts only: operations, parameters, bodies, fields, bounds, statuses, media types, keys. References are followed; texts and examples are
+left out.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-KEPT = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "format", "default", "enum")
+BOUNDS = (
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "format", "enum"),
+    *("minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "const"),
+)
+KEPT = (*BOUNDS, "default")
+FOLLOWED = ("$ref", "anyOf", "type", "properties", "required", "items", "additionalProperties")
+LEFT_OUT = ("title", "description", "example", "examples", "deprecated", "readOnly", "contentMediaType")
 
 
 def shape(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
@@ -20,6 +27,8 @@ def shape(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
 
     `must`, of parameters and bodies: whether they may be left out. `open`: the shape of the values of any other key.
     """
+    if unknown := schema.keys() - {*KEPT, *FOLLOWED, *LEFT_OUT}:
+        raise ValueError(f"what {sorted(unknown)} say of {schema} would be lost")
     if "$ref" in schema:
         return shape(document["components"]["schemas"][schema["$ref"].rpartition("/")[2]], document)
     made: dict[str, Any] = {}
@@ -57,13 +66,16 @@ def facts(document: dict[str, Any]) -> dict[str, Any]:
                     f"{p['in']} {p['name']}": {"must": bool(p.get("required")), **shape(p["schema"], document)} for p in parameters
                 },
                 "answers": {},
+                "media": {},
+                "keys": sorted(sorted(asked) for asked in operation.get("security", ())),
             }
             for status, answer in operation["responses"].items():
+                described["media"][status] = sorted(answer.get("content", ()))
                 content = answer.get("content", {}).get("application/json")
                 described["answers"][status] = shape(content["schema"], document) if content else None
             body = operation.get("requestBody")
             if body is not None:
-                (content,) = body["content"].values()
+                ((described["media"]["body"], content),) = body["content"].items()
                 described["body"] = {"must": bool(body.get("required")), **shape(content["schema"], document)}
             found[f"{method.upper()} {path}"] = described
     return found
