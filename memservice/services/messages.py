@@ -209,7 +209,8 @@ def update(rt: Runtime, who: Principal, workspace: str, session: str, uid: str, 
     stored = naming.metadata(metadata)
 
     def change(view: View) -> Message:
-        _, room = sessions.require(view, workspace, session)
+        # Held, so that nobody deletes the session and erases the message before it is stored.
+        _, room = sessions.require(view, workspace, session, lock=True)
         message = view.messages.by_uid(room.key, uid)
         if message is None:
             raise _missing(uid)

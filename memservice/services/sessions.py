@@ -156,7 +156,11 @@ def _upsert(
     def change(view: View) -> tuple[Session, bool]:
         place, _ = workspaces.ensure(rt, view, workspace)
         joining = _peers_to_join(rt, view, place, members, ("body", "peers"))
-        session, created = ensure(rt, view, place, slug, loc, metadata=stored or {}, configuration=settings or {})
+        try:
+            session, created = ensure(rt, view, place, slug, loc, metadata=stored or {}, configuration=settings or {})
+        except NotFound:
+            access.require_memberships(view, who, [slug])  # that it is about to be erased, too, is for its members alone
+            raise
         if not created:
             access.require_memberships(view, who, [slug])
         if not created and (stored is not None or settings is not None):
@@ -223,7 +227,10 @@ def set_peers(rt: Runtime, who: Principal, workspace: str, slug: str, members: M
     def change(view: View) -> Session:
         place, session = require(view, workspace, slug)
         joining = _peers_to_join(rt, view, place, members, ("body",))
-        session = view.sessions.by_key(session.key, lock=True) or session
+        held = view.sessions.by_key(session.key, lock=True)
+        if held is None or held.state != ACTIVE:
+            raise not_found(workspace, slug)
+        session = held
         keep = {peer.key for peer in joining.values()}
         present = view.members.of_session(session.key)
         _leave(rt, view, session, [member for member in present if member.kind == PEER and member.peer_key not in keep])

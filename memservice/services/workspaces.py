@@ -19,9 +19,12 @@ from memservice.spi.rows import UniqueViolation
 from memservice.spi.storage import View
 
 
-def ensure(rt: Runtime, view: View, slug: str, loc: naming.Loc = ("path", "workspace_id"), **fields: Any) -> tuple[Workspace, bool]:
-    """The workspace of that name and whether it was created now. `fields` are its columns if it is."""
-    found = view.workspaces.by_slug(slug)
+def ensure(
+    rt: Runtime, view: View, slug: str, loc: naming.Loc = ("path", "workspace_id"), *, lock: bool = False, **fields: Any
+) -> tuple[Workspace, bool]:
+    """The workspace of that name, its row held until commit if it is to be changed, and whether it was created now. `fields` are its
+    columns if it is."""
+    found = view.workspaces.by_slug(slug, lock=lock)
     if found is not None:
         return found, False
     naming.require_name(slug, loc)
@@ -80,15 +83,14 @@ def update(rt: Runtime, who: Principal, slug: str, metadata: Mapping[str, Any] |
     settings = naming.settings_of(rt, config)
 
     def change(view: View) -> Workspace:
-        workspace, created = ensure(rt, view, slug, metadata=stored or {}, configuration=settings or {})
+        workspace, created = ensure(rt, view, slug, lock=True, metadata=stored or {}, configuration=settings or {})
         if created or (stored is None and settings is None):
             return workspace
-        current = view.workspaces.by_slug(slug, lock=True) or workspace
         return view.workspaces.save(
             replace(
-                current,
-                metadata=current.metadata if stored is None else stored,
-                configuration=configuration.merge(current.configuration, settings or {}),
+                workspace,
+                metadata=workspace.metadata if stored is None else stored,
+                configuration=configuration.merge(workspace.configuration, settings or {}),
             )
         )
 
