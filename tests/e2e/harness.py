@@ -8,12 +8,14 @@ import json
 import time
 import traceback
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Generic, TypeVar
 
 CALLED: set[str] = set()
 """Every method of the client that was called, as `Session.search` or `workspaces.peers.list`."""
+GIVEN: set[str] = set()
+"""Every parameter that a method was called with, as `Session.search(limit)`."""
 PATIENCE = 40.0
 """Seconds after which something that has to happen is said not to happen."""
 SECONDS = 90.0
@@ -25,10 +27,19 @@ def awaited(method: Callable[..., Any], name: str) -> Callable[..., Awaitable[An
     CALLED.add(name)
 
     async def call(*args: Any, **options: Any) -> Any:
+        GIVEN.update(f"{name}({parameter})" for parameter in given(method, args, options))
         result = method(*args, **options)
         return await result if inspect.isawaitable(result) else result
 
     return call
+
+
+def given(method: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]) -> list[str]:
+    """The names of the parameters that a call gives."""
+    try:
+        return list(inspect.signature(method).bind(*args, **options).arguments)
+    except TypeError:  # it does not fit, which the method itself says better
+        return []
 
 
 class Caller:
@@ -85,14 +96,15 @@ class Scenarios(Generic[C]):
         self._named[name] = function
         return function
 
-    def report(self, package: str, caller: Callable[[], C], methods: set[str]) -> str:
+    def report(self, package: str, caller: Callable[[], C], methods: set[str], parameters: Collection[str] = ()) -> str:
         """Run every scenario, each with a caller of its own. Returns a JSON object.
 
-        It has the version of the client's package, those of its methods that no scenario calls, and by scenario the seconds it took, its
-        notes, and how it failed (null if it did not).
+        It has the version of the client's package, those of its methods that no scenario calls, those of the parameters that none gives,
+        and by scenario the seconds it took, its notes, and how it failed (null if it did not).
         """
         results = asyncio.run(self._run(caller))
-        return json.dumps({"client": version(package), "scenarios": results, "uncalled": sorted(methods - CALLED)})
+        missing = {"uncalled": sorted(methods - CALLED), "ungiven": sorted({*parameters} - GIVEN)}
+        return json.dumps({"client": version(package), "scenarios": results, **missing})
 
     async def _run(self, caller: Callable[[], C]) -> dict[str, Any]:
         results = {}

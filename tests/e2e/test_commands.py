@@ -6,18 +6,14 @@ import json
 import subprocess
 import uuid
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from e2e.command_line import Commands, Done
+from e2e.derived import Known, derive
 from e2e.server import Server
-from memservice.domain.ids import new_uid
-from memservice.runtime import open_runtime
-from memservice.settings import load_settings
-from memservice.spi.storage import View
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("commands")]
 
@@ -199,32 +195,13 @@ def test_conclusions(honcho: Commands, told: dict[str, Any]) -> None:
     assert (again.code, again.error["code"]) == (1, "CONCLUSION_NOT_FOUND")
 
 
-def derive(server: Server, workspace: str, sources: list[str], content: str) -> str:
-    """Store a conclusion that rests on others, as background work with a language model does, past the server; its id."""
-
-    def change(view: View) -> str:
-        place = view.workspaces.by_slug(workspace)
-        assert place is not None
-        source = view.conclusions.by_uid(place.key, sources[0])
-        assert source is not None
-        fresh = replace(source, key=0, uid=new_uid(), fingerprint=new_uid())
-        (stored,) = view.conclusions.put([replace(fresh, level="deductive", source_ids=sources, content=content)])
-        return stored.uid
-
-    runtime = open_runtime(load_settings(environ={}, cwd=server.folder, overrides={"DB_CONNECTION_URI": server.uri}))
-    try:
-        return runtime.storage.write(change)
-    finally:
-        runtime.close()
-
-
 def test_what_rests_on_what(honcho: Commands, server: Server) -> None:
     workspace = f"w-{uuid.uuid4().hex[:12]}"
     place = ("-w", workspace)
     honcho("peer", "create", "alice", *place)
     first, second = (honcho("conclusion", "create", text, "-p", "alice", *place)["id"] for text in ("Alice has goats.", "Alice has bees."))
-    animals = derive(server, workspace, [first, second], "Alice keeps animals.")
-    patience = derive(server, workspace, [animals], "Alice is patient.")
+    animals = derive(server, workspace, Known("Alice keeps animals.", [first, second]))
+    patience = derive(server, workspace, Known("Alice is patient.", [animals]))
     from_first, from_both, level, walked, listed = honcho.several(
         ("conclusion", "derived", first, *place),
         ("conclusion", "list", "-p", "alice", "--derived-from", second, "--level", "deductive", *place),

@@ -1,4 +1,4 @@
-"""The published client of many versions ago, unmodified, against a running server: every method, plain and asynchronous."""
+"""The published client of many versions ago, unmodified, against a running server: every method and parameter, plain and asynchronous."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ class TestOlderClient:
 
     def test_every_method_is_called(self, runs: Runs, face: str) -> None:
         assert set(runs.result(face)["uncalled"]) == LOCAL
+
+    def test_every_parameter_is_given(self, runs: Runs, face: str) -> None:
+        assert {name for name in runs.result(face)["ungiven"] if name.partition("(")[0] not in LOCAL} == set()
 
     @pytest.mark.parametrize("name", scenarios(PACKAGE))
     def test_scenario(self, runs: Runs, face: str, name: str, record_property: Any) -> None:

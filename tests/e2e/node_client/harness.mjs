@@ -53,6 +53,16 @@ export async function every(page) {
   return found
 }
 
+// The second page of two, in both directions, of a list that has these items.
+export async function secondPages(list, expected, what, name = (item) => item.id) {
+  assert.ok(expected.length >= 3, what)
+  for (const [order, options] of [[expected, {}], [expected, { reverse: false }], [expected.toReversed(), { reverse: true }]]) {
+    const page = await list({ page: 2, size: 2, ...options })
+    assert.deepEqual([page.total, page.page, page.size, page.pages], [expected.length, 2, 2, Math.ceil(expected.length / 2)], what)
+    assert.deepEqual(page.items.map(name), order.slice(2, 4), `${what}, ${JSON.stringify(options)}`)
+  }
+}
+
 // The statements of a representation, without their times.
 export const statements = (text) =>
   text

@@ -6,9 +6,11 @@ import asyncio
 import time
 from typing import Any
 
-from honcho.http.exceptions import NotFoundError, UnprocessableEntityError  # type: ignore[import-not-found]  # in the client's environment
+from honcho.api_types import SessionPeerConfig  # type: ignore[import-not-found]  # installed in the client's own environment only
+from honcho.http.exceptions import NotFoundError, UnprocessableEntityError  # type: ignore[import-not-found]
 
 from e2e.published_client.harness import Caller, contents, ids, scenario
+from e2e.recall_options import narrow_everywhere
 
 TORTOISE = "I adopted a tortoise named Balthazar last spring."
 WORK = "I work as a nurse at the hospital in Bergen."
@@ -104,3 +106,8 @@ async def files_become_messages(c: Caller) -> None:
     (message,) = await c(session).upload_file(("note.txt", f"{TORTOISE}\n".encode(), "text/plain"), "alice", metadata={"from": "phone"})
     assert (message.content.strip(), message.peer_id, message.metadata) == (TORTOISE, "alice", {"from": "phone"})
     assert ids(await c.every(await c(session).messages())) == [message.id]
+
+
+@scenario
+async def every_way_to_narrow_what_is_known(c: Caller) -> None:
+    await narrow_everywhere(c, SessionPeerConfig(observe_others=True))

@@ -11,6 +11,7 @@ import e2e.published_client.context
 import e2e.published_client.dreams
 import e2e.published_client.memory
 import e2e.published_client.messages
+import e2e.published_client.options
 import e2e.published_client.places
 import e2e.published_client.removal
 import e2e.published_client.scopes

@@ -58,7 +58,8 @@ async def conclusions_are_found_by_id(c: Caller) -> None:
     assert set(ids(await c(honcho.conclusions).get_many([first.id, third.id, "x" * 21]))) == {first.id, third.id}
     assert set(ids(await c(alice.conclusions).get_many([first.id, second.id, third.id]))) == {first.id, second.id}
     assert await c(honcho.conclusions).get_many([]) == []
-    assert await c.every(await c(alice.conclusions).derived(first.id)) == []
+    nothing = await c(alice.conclusions).derived(first.id, page=2, size=7, reverse=True)
+    assert (nothing.total, nothing.page, nothing.size, await c.every(nothing)) == (0, 2, 7, [])
     elsewhere = c.honcho()
     await c.raises(NotFoundError, c(elsewhere.conclusions).get(first.id))
 

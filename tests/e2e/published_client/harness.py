@@ -63,11 +63,11 @@ KINDS = ("Honcho", "Peer", "Session", "Scope", "ConclusionScope", "ConclusionsVi
 """The client's classes that talk to a server, in whatever version."""
 
 
-def methods() -> set[str]:
-    """Every public method of the client that talks to a server."""
+def methods() -> dict[str, list[str]]:
+    """Every public method of the client that talks to a server, with its parameters, as `Session.search(limit)`."""
     kinds = {kind.__name__: kind for name in KINDS if (kind := getattr(client, name, None)) is not None}
     return {
-        f"{kind.__name__}.{name}"
+        (full := f"{kind.__name__}.{name}"): [f"{full}({parameter})" for parameter in list(inspect.signature(member).parameters)[1:]]
         for kind in kinds.values()
         for base in kind.__mro__
         if base.__module__.startswith("honcho.")
@@ -78,4 +78,6 @@ def methods() -> set[str]:
 
 def report(url: str, face: str) -> str:
     """Run every scenario that is registered against a server, through the face `sync` or `async`."""
-    return SCENARIOS.report("honcho-ai", lambda: Caller(url, face == "async"), methods())
+    found = methods()
+    parameters = [parameter for of_method in found.values() for parameter in of_method]
+    return SCENARIOS.report("honcho-ai", lambda: Caller(url, face == "async"), {*found}, parameters)

@@ -14,6 +14,7 @@ from honcho.api_types import (  # type: ignore[import-not-found]  # installed in
 )
 
 from e2e.published_client.harness import Caller, contents, ids, scenario
+from e2e.recall_options import narrow_everywhere
 
 DERIVED_SECONDS = 2.0
 """After the write, on the default installation."""
@@ -173,3 +174,8 @@ async def queue_status_counts_the_work(c: Caller) -> None:
     assert (await c(honcho).queue_status(observer="alice", sender="bob")).total_work_units == 3
     assert (await c(honcho).queue_status(session="nowhere")).total_work_units == 0
     assert (await c(two).queue_status(sender="bob")).total_work_units == 0
+
+
+@scenario
+async def every_way_to_narrow_what_is_known(c: Caller) -> None:
+    await narrow_everywhere(c, SessionPeerConfig(observe_others=True))

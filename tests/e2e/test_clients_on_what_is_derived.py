@@ -1,0 +1,39 @@
+"""The newest clients and conclusions that rest on others: levels, sources and counts come through, lists and filters walk along them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.derived import seeded
+from e2e.runs import E2E
+from e2e.server import Server
+
+pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(300), pytest.mark.xdist_group("derived")]
+
+
+@pytest.fixture(scope="module")
+def made(server: Server) -> dict[str, Any]:
+    return seeded(server)
+
+
+def look(made: dict[str, Any], *words: str, **further: str) -> None:
+    done = subprocess.run(
+        words, env={"PATH": os.environ["PATH"], **further}, input=json.dumps(made), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout) == "as expected"
+
+
+def test_python(published_client: Path, server: Server, made: dict[str, Any]) -> None:
+    module = (str(published_client), "-m", "e2e.published_client.derived", server.url)
+    look(made, *module, PYTHONPATH=str(E2E.parent), PYTHONDONTWRITEBYTECODE="1")
+
+
+def test_node(node_client: Path, server: Server, made: dict[str, Any]) -> None:
+    look(made, "node", str(E2E / "node_client" / "derived.mjs"), server.url, str(node_client))
