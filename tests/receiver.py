@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -61,7 +62,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class Receiver:
-    def __init__(self) -> None:
+    def __init__(self, secured: ssl.SSLContext | None = None) -> None:
         self.requests: list[Request] = []
         self.behave: Callable[[Handler], None] = lambda handler: handler.answer(204)
         self.closed = threading.Event()
@@ -69,6 +70,8 @@ class Receiver:
         """Bytes of an endless answer that somebody took."""
         self._server = _Server(("127.0.0.1", 0), type("_Handler", (Handler,), {"receiver": self}))
         self.port: int = self._server.server_address[1]
+        if secured is not None:
+            self._server.socket = secured.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def url(self, path: str = "/hook", host: str = "127.0.0.1") -> str:
@@ -97,8 +100,9 @@ class Receiver:
 
 
 @contextmanager
-def receiving() -> Iterator[Receiver]:
-    receiver = Receiver()
+def receiving(secured: ssl.SSLContext | None = None) -> Iterator[Receiver]:
+    """`secured`: it speaks TLS."""
+    receiver = Receiver(secured)
     try:
         yield receiver
     finally:
@@ -114,6 +118,12 @@ def drip(handler: Handler) -> None:
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
     while not handler.receiver.closed.wait(0.05):
         handler.wfile.write(b"a")
+
+
+def go_on(handler: Handler) -> None:
+    """Never an answer, always the word that one is coming."""
+    while not handler.receiver.closed.wait(0.05):
+        handler.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 def drip_body(handler: Handler) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from queue import Empty, SimpleQueue
 
@@ -21,7 +22,9 @@ _NOT_PUBLIC = tuple(
     ipaddress.ip_network(network)
     # Carrier NAT, benchmarking, documentation, anycast relays and "this network": older Pythons take some of them for global.
     for network in (
-        "0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4", "2001:db8::/32", "3fff::/20"
+        "0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4", "2001:db8::/32", "3fff::/20",
+        # What a machine in Azure asks about itself, at an address that looks like any other.
+        "168.63.129.16/32",
     )
 )  # fmt: skip
 
@@ -65,6 +68,7 @@ class Guard:
 
 def _look_up(host: str, port: int, seconds: float) -> list[Address]:
     """What the system's resolver says within so many seconds, without repetitions."""
+    ends = time.monotonic() + seconds
     if not _resolving.acquire(timeout=seconds):
         raise Unresolved(f"{host} could not be resolved (too many names are being resolved)")
     answers: SimpleQueue[list[str] | Exception] = SimpleQueue()
@@ -81,7 +85,7 @@ def _look_up(host: str, port: int, seconds: float) -> list[Address]:
     # A daemon, so that a resolver that hangs does not keep the process from ending.
     threading.Thread(target=ask, name="resolve", daemon=True).start()
     try:
-        answer = answers.get(timeout=seconds)
+        answer = answers.get(timeout=max(0.0, ends - time.monotonic()))
     except Empty:
         raise Unresolved(f"{host} could not be resolved in {seconds:g} s") from None
     if isinstance(answer, Exception):

@@ -19,7 +19,9 @@ from memservice_webhooks.deadline import Bounded, Deadline
 MAX_ANSWER = 64 * 1024
 """Bytes of an answer that are read; nobody looks at them, but some servers only act on what they could answer."""
 LOC = ("body", "url")
-_HOST = re.compile(r"[A-Za-z0-9._-]{1,253}")
+_HOST = re.compile(r"(?=.{1,254}$)(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?")
+_BRACKETED = re.compile(r"\[[0-9A-Fa-f:.]+\](?::[0-9]*)?")
+"""An IPv6 address and a port: no zone, which means something on this machine only, and nothing beside the brackets."""
 
 _FAILURES = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError, Blocked)
 """What an endpoint, or the way to it, can do to us."""
@@ -73,8 +75,11 @@ class HttpTransport:
         self._guard = Guard(allow_networks)
         self._timeout = timeout_seconds
         backend = _GuardedBackend(self._guard, timeout_seconds)
-        # Each delivery has a connection of its own: the address is checked each time, and the deadline is the connection's.
-        self._pool = httpcore.ConnectionPool(network_backend=backend, max_connections=None, max_keepalive_connections=0)
+        # Each delivery has a connection of its own: the address is checked each time, and the deadline is the connection's. What is
+        # trusted is read once, for all of them.
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=httpcore.default_ssl_context(), network_backend=backend, max_connections=None, max_keepalive_connections=0
+        )
 
     def check(self, url: str) -> None:
         """A host name that does not resolve now is accepted: it is checked again at each delivery."""
@@ -124,11 +129,12 @@ def _parts(url: str) -> SplitResult:
             ipaddress.IPv6Address(host)
     except ValueError as error:
         raise InvalidInput.at(*LOC, message="Invalid URL format") from error
+    bracketed = _BRACKETED.fullmatch(parts.netloc)
     if parts.scheme.lower() not in ("http", "https"):
         raise InvalidInput.at(*LOC, message="Only HTTP and HTTPS URLs are allowed")
     if parts.username is not None or parts.password is not None:
         raise InvalidInput.at(*LOC, message="The URL must not carry a user name or a password")
-    if port == 0 or not url.isascii() or not url.isprintable() or " " in url or not (_HOST.fullmatch(host) or "[" in parts.netloc):
+    if port == 0 or not url.isascii() or not url.isprintable() or " " in url or not (_HOST.fullmatch(host) or bracketed):
         raise InvalidInput.at(*LOC, message="Invalid URL format")
     return parts
 

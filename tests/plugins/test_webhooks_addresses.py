@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ PRIVATE = [
     "10.0.0.1",
     "100.64.0.1",
     "100.127.255.254",
+    "168.63.129.16",
     "127.0.0.1",
     "127.255.255.255",
     "169.254.169.254",
@@ -73,6 +75,7 @@ PUBLIC = [
     "93.184.215.14",
     "100.63.255.255",
     "100.128.0.1",
+    "168.63.129.17",
     "172.32.0.1",
     "2606:4700::1111",
     "::ffff:8.8.8.8",
@@ -149,6 +152,14 @@ def test_other_ways_to_write_an_internal_host_are_seen(host: str) -> None:
         ("http://[::1", NO_URL),
         ("http://[example.com]/", NO_URL),
         ("http://[8.8.8.8]/", NO_URL),
+        ("http://[2606:4700::1111]evil.com/", NO_URL),
+        ("http://evil.com[2606:4700::1111]/", NO_URL),
+        ("http://[2606:4700::1111%25eth0]/", NO_URL),
+        ("http://[2606:4700::1111%eth0]/", NO_URL),
+        ("http://a..b/", NO_URL),
+        ("http://.example.com/", NO_URL),
+        ("http://example.com../", NO_URL),
+        ("http://" + "a" * 64 + ".com/", NO_URL),
         ("http://" + "a" * 254 + "/", NO_URL),
         ("ftp://example.com/", NO_SCHEME),
         ("file:///etc/passwd", NO_SCHEME),
@@ -190,6 +201,34 @@ def test_a_resolver_that_never_answers_costs_two_seconds(monkeypatch: pytest.Mon
     HttpTransport().check("https://slow.example/")
     assert 1.9 < time.monotonic() - began < 3.5
     over.set()
+
+
+def test_waiting_for_its_turn_is_part_of_the_time_that_a_look_up_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    class Busy:
+        """Others come first, for three tenths of a second."""
+
+        def acquire(self, timeout: float) -> bool:
+            time.sleep(0.3)
+            return True
+
+        def release(self) -> None:
+            """Nothing."""
+
+    class Silent(SimpleQueue[Any]):
+        def get(self, block: bool = True, timeout: float | None = None) -> Any:
+            assert timeout is not None
+            waited.append(timeout)
+            raise Empty
+
+    resolver(monkeypatch, lambda host: ["8.8.8.8"])
+    monkeypatch.setattr(addresses, "_resolving", Busy())
+    monkeypatch.setattr(addresses, "SimpleQueue", Silent)
+    with pytest.raises(Unresolved):
+        Guard(()).resolve("slow.example", 80, 1.0)
+    (seconds,) = waited
+    assert 0 <= seconds <= 0.7
 
 
 def test_slow_names_do_not_keep_others_from_being_resolved(monkeypatch: pytest.MonkeyPatch) -> None:

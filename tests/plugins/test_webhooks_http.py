@@ -12,7 +12,7 @@ import pytest
 
 from memservice_webhooks import addresses
 from memservice_webhooks.http import MAX_ANSWER, HttpTransport
-from receiver import LOOPBACK, Handler, Receiver, drip, drip_body, flood, flood_headers, hang, receiving
+from receiver import LOOPBACK, Handler, Receiver, drip, drip_body, flood, flood_headers, go_on, hang, receiving
 
 BODY = b'{"data":{}}'
 
@@ -85,7 +85,7 @@ def test_a_redirect_is_not_followed(receiver: Receiver, status: int) -> None:
     assert [request.path for request in receiver.requests] == ["/hook"]
 
 
-@pytest.mark.parametrize("behave", [hang, drip])
+@pytest.mark.parametrize("behave", [hang, drip, go_on])
 def test_an_answer_that_does_not_come_is_given_up_in_time(receiver: Receiver, behave: Callable[[Handler], None]) -> None:
     receiver.behave = behave
     began = time.monotonic()
