@@ -8,6 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Mapping
+from io import FileIO
 from pathlib import Path
 
 from memservice.domain.errors import InvalidInput
@@ -36,13 +37,22 @@ class JsonLinesTransport:
         found = _NAME.fullmatch(url)
         if self._directory is None or found is None:
             return Outcome(error="WEBHOOK_JSONL_DIRECTORY is not set, or the name is not valid")
-        line = json.dumps({"headers": dict(headers), "body": body.decode()}, sort_keys=True) + "\n"
+        line = (json.dumps({"headers": dict(headers), "body": body.decode()}, sort_keys=True) + "\n").encode()
+        error: str | None = None
         try:
-            with self._lock, open(self._directory / f"{found[1]}.jsonl", "ab", buffering=0, opener=_append_only) as file:
-                file.write(line.encode())
-        except OSError as error:
-            return Outcome(error=f"{type(error).__name__}: {error.strerror}", duration_ms=int((time.monotonic() - began) * 1000))
-        return Outcome(status=200, duration_ms=int((time.monotonic() - began) * 1000))
+            with self._lock, open(self._directory / f"{found[1]}.jsonl", "a+b", buffering=0, opener=_append_only) as file:
+                line = _ends_line(file) + line
+                if (file.write(line) or 0) < len(line):
+                    error = "the disk took only a part of the line"
+        except OSError as failure:
+            error = f"{type(failure).__name__}: {failure.strerror}"
+        return Outcome(None if error else 200, error, int((time.monotonic() - began) * 1000))
+
+
+def _ends_line(file: FileIO) -> bytes:
+    """What has to come before a line that is appended: after one of which a full disk took only a part, its end."""
+    size = os.fstat(file.fileno()).st_size
+    return b"\n" if size and os.pread(file.fileno(), 1, size - 1) != b"\n" else b""
 
 
 def _append_only(path: str, flags: int) -> int:
