@@ -1,4 +1,4 @@
-"""The published client for Node, unmodified, against a running server: every method."""
+"""The published client for Node, unmodified, against a running server: every method, parameter and option."""
 
 from __future__ import annotations
 
@@ -46,6 +46,10 @@ def test_all_scenarios_ran(result: dict[str, Any]) -> None:
 
 def test_every_method_is_called(result: dict[str, Any]) -> None:
     assert result["uncalled"] == []
+
+
+def test_every_parameter_is_given(result: dict[str, Any]) -> None:
+    assert result["ungiven"] == []
 
 
 @pytest.mark.parametrize("name", scenarios())

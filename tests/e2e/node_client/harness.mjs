@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import * as declared from './parameters.mjs'
 
 export const [URL, FOLDER] = process.argv.slice(2)
 const load = createRequire(join(FOLDER, 'package.json'))
@@ -17,6 +18,8 @@ export const called = new Set()
 // Every public method of the client that talks to a server, wrapped so that calls are noticed.
 const LOCAL = new Set(['Peer.message', 'Peer.conclusionsOf'])
 export const methods = new Set()
+const parameters = declared.parameters(FOLDER)
+const given = new Set()
 for (const kind of ['Honcho', 'Peer', 'Session', 'Scope', 'ConclusionsView', 'WorkspaceConclusions']) {
   const prototype = sdk[kind].prototype
   for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
@@ -26,10 +29,15 @@ for (const kind of ['Honcho', 'Peer', 'Session', 'Scope', 'ConclusionsView', 'Wo
     methods.add(full)
     prototype[name] = function (...args) {
       called.add(full)
+      for (const name of declared.given(parameters.get(full), args)) given.add(`${full}(${name})`)
       return value.apply(this, args)
     }
   }
 }
+
+// Every parameter and option that no scenario gives, as `Session.search(limit)`.
+export const ungiven = () =>
+  [...methods].flatMap((full) => declared.every(parameters.get(full)).map((name) => `${full}(${name})`)).filter((name) => !given.has(name))
 
 export function scenario(name, run) {
   assert.ok(!scenarios.has(name), name)
