@@ -18,9 +18,6 @@ from memservice.services.observing import observe
 from memservice.settings import Settings, load_settings
 from memservice.telemetry.metrics import Metrics
 
-MAX_BODY = 96 * 2**20
-"""Bytes of the largest body that is read: a hundred conclusions of the greatest length, every character escaped, and some."""
-
 
 class Opened:
     """The runtime of one process, opened by the first request: a server may fork after the application is made."""
@@ -70,7 +67,7 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
     plugins = load_plugins(settings) if runtime is None else runtime.plugins
 
     app = Flask("memservice", static_folder=None, template_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
+    app.config["MAX_CONTENT_LENGTH"] = errors.MAX_BODY
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.url_map.merge_slashes = False
     app.extensions[EXTENSION] = Opened(settings, plugins, runtime)

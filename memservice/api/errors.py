@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flask import Flask, Response, request
-from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.exceptions import ClientDisconnected, HTTPException, MethodNotAllowed
 
 from memservice.api.answers import json_answer
 from memservice.domain import errors
@@ -31,10 +31,14 @@ STATUS: Mapping[type[errors.MemserviceError], int] = {
 }
 """Any other error is the operator's concern, not the caller's: 500."""
 
+MAX_BODY = 96 * 2**20
+"""Bytes of the largest body that is read: a hundred conclusions of the greatest length, every character escaped, and some."""
+
 UNAVAILABLE = "The store cannot be used at the moment: try again"
 """What is wrong with it, with hosts, paths and users, is for the log alone."""
 UNEXPECTED = "An unexpected error occurred"
-TEXTS = {404: "Not Found", 405: "Method Not Allowed", 413: "The request's body is too large"}
+TOO_LARGE = f"The request's body is too large: at most {MAX_BODY} bytes are read"
+TEXTS = {404: "Not Found", 405: "Method Not Allowed", 408: "The request's body did not come in time: send it again", 413: TOO_LARGE}
 """What the framework's own errors say."""
 
 
@@ -76,7 +80,8 @@ def from_unexpected(error: Exception) -> Response:
 def from_framework(error: HTTPException) -> Response:
     """Errors of routing and of reading the request."""
     ready = error.get_response()
-    status = error.code or 500
+    # A body that breaks off came from somebody who is gone, or who is too slow and still hears this.
+    status = 408 if isinstance(error, ClientDisconnected) else error.code or 500
     if status < 400:
         return Response(ready.get_data(), status, headers=ready.headers)
     headers: dict[str, Any] = {}

@@ -5,7 +5,8 @@ from typing import Any
 
 import gunicorn.http.message
 
-worker_class = "gthread"
+worker_class = "memservice.serving.clients.PatientWorker"
+"""gthread, whose threads wait for a slow client no longer than they have to."""
 preload_app = False
 """Each process opens its own connections: nothing but the listening socket may be shared across a fork."""
 keepalive = 75
