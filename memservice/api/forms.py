@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from contextlib import ExitStack
+from typing import IO, Any
 
 from flask import Request, current_app
 from marshmallow import Schema, ValidationError, fields
 from werkzeug.datastructures import FileStorage
+from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.formparser import FormDataParser
 
 from memservice.api.cors import Cors
 from memservice.api.parsing import flatten
 from memservice.api.schemas.fields import Coded, Text
-from memservice.domain.errors import InvalidInput, Problem, Refused
+from memservice.domain.errors import InvalidInput, Problem, Refused, TooLarge
 from memservice.domain.values import loads
 
 FORM = "multipart/form-data"
@@ -60,12 +63,42 @@ def _tree(error: InvalidInput) -> Any:
     return tree
 
 
+UNREADABLE = "The form cannot be read: it breaks off, has not the boundary that its Content-Type names, or a name in it is not UTF-8"
+
+
+def _too_large(request: Request) -> str:
+    return (
+        f"The form is too large: it may have {request.max_form_parts} parts, {request.max_form_memory_size} bytes in one that is no file, "
+        f"and {request.max_content_length} bytes in all"
+    )
+
+
 _NONE = ("", "null")
 """Texts that mean that there is none, the second one where there need not be any: a form cannot say it otherwise."""
 
 
+class _Parser(FormDataParser):
+    """Says so where a form cannot be read, instead of finding nothing in it, and leaves no file open then."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.silent = False
+
+    def parse(self, *args: Any, **kwargs: Any) -> Any:
+        with ExitStack() as opened:
+            make = self.stream_factory
+
+            def open_file(*about: Any, **more: Any) -> IO[bytes]:
+                return opened.enter_context(make(*about, **more))
+
+            self.stream_factory = open_file
+            parsed = super().parse(*args, **kwargs)
+            opened.pop_all()  # they are the request's now, which closes them
+            return parsed
+
+
 class FormReader:
-    """Reads a form by a schema. Of a repeated field the last counts."""
+    """Reads a form by a schema. Of a repeated text the last counts; of files, none may be dropped unnoticed."""
 
     def __init__(self, schema: type[Schema]) -> None:
         self._schema = schema()
@@ -76,9 +109,19 @@ class FormReader:
         if request.mimetype != FORM:
             problems.append(Problem(("body",), f"The body must be a form, sent with Content-Type: {FORM}", "model_attributes_type"))
             return {}
+        request.form_data_parser_class = _Parser
+        try:
+            files, texts = request.files, request.form
+        except ValueError:
+            problems.append(Problem(("body",), UNREADABLE, "value_error"))
+            return {}
+        except RequestEntityTooLarge as error:
+            raise TooLarge(_too_large(request)) from error
         given: dict[str, Any] = {}
         for name, field in self._schema.load_fields.items():
-            values = [*request.files.getlist(name), *request.form.getlist(name)]
+            values = [*files.getlist(name), *texts.getlist(name)]
+            if (number := len(files.getlist(name))) > 1:
+                problems.append(Problem(("body", name), f"Expected one file, got {number}: send each in a request of its own"))
             if values and values[-1] not in (_NONE if field.allow_none else _NONE[:1]):
                 given[name] = values[-1]
         try:

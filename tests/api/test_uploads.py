@@ -264,8 +264,41 @@ def test_a_form_that_is_cut_or_garbled_is_refused(api: Api, body: bytes) -> None
         api.refused(api.post(UPLOAD, data=body, content_type=kind))
 
 
+PEER = b'--x\r\nContent-Disposition: form-data; name="peer_id"\r\n\r\nalice\r\n'
+FILE = b'--x\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n\r\nhi\r\n'
+
+
+@pytest.mark.parametrize(
+    ("body", "boundary"),
+    [
+        (PEER + FILE % b"a.txt", "x"),
+        (PEER + FILE % b"a.txt" + b"--x--\r\n", "y"),
+        (PEER + FILE % b"a.txt" + b"--x--\r\n", ""),
+        (PEER + FILE % b"caf\xe9.txt" + b"--x--\r\n", "x"),
+        (b"--x\r\n\r\nhi\r\n--x--\r\n", "x"),
+    ],
+)
+def test_a_form_that_cannot_be_read_is_not_called_an_empty_one(api: Api, body: bytes, boundary: str) -> None:
+    """Its fields are there, so they cannot be said to be missing."""
+    (problem,) = api.refused(api.post(UPLOAD, data=body, content_type=f"multipart/form-data; boundary={boundary}"), ["body"])
+    assert problem["msg"].startswith("The form cannot be read")
+
+
 def test_a_field_that_is_too_long_is_refused(api: Api) -> None:
-    api.ok(send(api, b"hi", metadata=json.dumps({"a": "x" * 600_000})), 413)
+    detail = api.ok(send(api, b"hi", metadata=json.dumps({"a": "x" * 600_000})), 413)["detail"]
+    assert "500000 bytes in one that is no file" in detail
+
+
+def test_a_form_of_too_many_parts_is_refused(api: Api) -> None:
+    detail = api.ok(api.post(UPLOAD, data={"x": ["y"] * 1001}, content_type="multipart/form-data"), 413)["detail"]
+    assert "it may have 1000 parts" in detail
+
+
+def test_of_two_files_none_is_dropped_unnoticed(api: Api) -> None:
+    files = [(io.BytesIO(text), "a.txt", "text/plain") for text in (b"one", b"two")]
+    (problem,) = api.refused(api.post(UPLOAD, data={"file": files, "peer_id": "alice"}), ["body", "file"])
+    assert problem["msg"] == "Expected one file, got 2: send each in a request of its own"
+    assert listed(api) == []
 
 
 @pytest.mark.parametrize(
