@@ -10,6 +10,7 @@ import pytest
 
 from memservice.domain.records import SCOPE_PREFIX, Peer, ScopeSession
 from memservice.pipeline.worker import Worker
+from memservice.services import representation
 
 if TYPE_CHECKING:
     from api.conftest import Api
@@ -246,6 +247,23 @@ def test_bad_names_of_scopes_create_no_session(api: Api, name: str) -> None:
     api.refused(api.post("/sessions", {"id": "s", "scopes": [f"n{n}" for n in range(101)]}), ["body", "scopes"])
     assert api.ids("/sessions/list") == []
     assert api.ids("/scopes/list") == []
+
+
+def test_scopes_of_too_many_sessions_are_not_searched_together(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as an allowlist may name. One scope by itself may have any number: it is asked for what it holds."""
+    monkeypatch.setattr(representation, "MAX_SESSIONS", 2)
+    for name, sessions in (("x", ("a", "b")), ("y", ("b", "c"))):
+        scope(api, name)
+        for session in sessions:
+            api.say(session, ("alice", f"I have been to {session}."))
+            add(api, session, to=name)
+    for path, body in (("/peers/alice/representation", {}), ("/peers/alice/chat", {"query": "x"}), ("/chat", {"query": "x"})):
+        (problem,) = api.refused(api.post(path, {**body, "scope": ["x", "y"]}), ["body", "scope"])
+        assert "3" in problem["msg"]
+        assert "at most 2" in problem["msg"]
+        api.ok(api.post(path, {**body, "scope": ["x"]}))
+    monkeypatch.setattr(representation, "MAX_SESSIONS", 1)
+    api.ok(api.post("/peers/alice/representation", {"scope": "x"}))
 
 
 def test_workspaces_keep_their_scopes_apart(api: Api) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from memservice.domain import tokens
 from memservice.domain.records import DEDUCTIVE
-from memservice.services import conclusions, context
+from memservice.services import conclusions, context, scopes
 from memservice.services.representation import RepresentationOptions
 from services.conftest import Begin
 from services.world import ME, WORKSPACE, Small
@@ -108,6 +109,20 @@ def test_others_are_quoted_as_far_as_the_observer_heard_them(small: Small) -> No
     assert small.represented("bob", target="ann", search_query="lighthouse") == ["ann: My lighthouse is green."]
 
 
+def test_where_only_some_sessions_may_speak_only_theirs_is_quoted(small: Small) -> None:
+    small.say("s", ("ann", "The lighthouse is red."))
+    small.say("t", ("ann", "The lighthouse is green."))
+    for name, inside in (("one", ["t"]), ("none", [])):
+        scopes.get_or_create(small.rt, ME, WORKSPACE, name, None)
+        scopes.add_sessions(small.rt, ME, WORKSPACE, name, inside)
+    narrowings: list[dict[str, Any]] = [{"session": "t"}, {"filters": {"session_id": ["t"]}}, {"scope": ["one", "none"]}, {"scope": "one"}]
+    for options in narrowings:
+        assert small.represented("ann", search_query="lighthouse", **options) == ["ann: The lighthouse is green."]
+    for options in ({"filters": {"session_id": []}}, {"scope": ["none"]}, {"scope": "none"}):
+        assert small.represented("ann", search_query="lighthouse", **options) == []
+    assert len(small.represented("ann", search_query="lighthouse")) == 2
+
+
 def test_a_distance_keeps_messages_out(small: Small) -> None:
     small.say("s", ("ann", "The lighthouse is red."))
     small.conclude("ann", "ann", "saw a lighthouse")
@@ -116,6 +131,11 @@ def test_a_distance_keeps_messages_out(small: Small) -> None:
 
 def test_search_top_k_bounds_what_the_query_adds(known: Small) -> None:
     assert known.represented("ann", search_query="fact 3", search_top_k=1, max_conclusions=3) == facts(3, 8, 9)
+
+
+def test_a_third_are_the_most_frequent_if_asked_with_a_query(known: Small) -> None:
+    chosen = known.represented("ann", search_query="fact 3", search_top_k=1, include_most_frequent=True, max_conclusions=6)
+    assert chosen == facts(0, 1, 3, 7, 8, 9)
 
 
 def test_a_peers_context_mixes_in_the_most_frequent_as_asked(known: Small) -> None:
