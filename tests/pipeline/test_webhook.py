@@ -21,7 +21,7 @@ from memservice.hookspecs import hookimpl
 from memservice.pipeline import maintenance
 from memservice.pipeline.worker import Worker
 from memservice.runtime import Runtime
-from memservice.services import outbox, sessions, webhooks, workspaces
+from memservice.services import erasure, outbox, sessions, webhooks, workspaces
 from memservice.services.paging import Paging
 from memservice.spi.providers import WebhookTransportProvider
 from memservice.spi.webhooks import Outcome
@@ -495,6 +495,23 @@ def test_an_endpoint_that_is_deleted_while_it_is_delivered_to_is_gone(place: Pla
         with place.rt.storage.read() as view:
             assert view.rows.page(Delivery) == []
             assert view.rows.page(WebhookEndpoint) == []
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_of_a_workspace_that_is_deleted_while_it_is_told_of_something_nothing_stays(place: Place, receiver: Receiver, status: int) -> None:
+    register(place, receiver)
+
+    def behave(handler: Handler) -> None:
+        erasure.delete_workspace(place.rt, WHO, WORKSPACE, with_sessions=True)
+        handler.answer(status)
+
+    receiver.behave = behave
+    emit_test(place)
+    try_all(place)
+    assert len(receiver.requests) == 1
+    with place.rt.storage.read() as view:
+        assert [view.rows.page(record) for record in (Delivery, WebhookEndpoint)] == [[], []]
+    assert place.tasks(outbox.WEBHOOK) == []
 
 
 class Transport:
