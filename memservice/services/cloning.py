@@ -10,7 +10,7 @@ from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, Member, Message, Session
 from memservice.domain.text import analyse
 from memservice.runtime import Runtime
-from memservice.services import access, indexing, places
+from memservice.services import access, indexing, places, workspaces
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
 
@@ -74,6 +74,8 @@ def copy(rt: Runtime, original: Original, also: Copied | None = None) -> Session
     )
 
     def store(view: View) -> Session:
+        if not workspaces.hold(view, session.workspace_key):
+            raise NotFound("Original session not found")
         stored = view.sessions.save(session)
         view.members.put([_member_of(stored, member) for member in original.members])
         like: dict[int, int] = {}

@@ -15,6 +15,7 @@ from memservice.runtime import Runtime
 from memservice.services import access, naming, peers, places, scopes, workspaces
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.principal import Principal
+from memservice.spi.base import TransientConflict
 from memservice.spi.storage import View
 
 PATH = ("path", "session_id")
@@ -52,6 +53,8 @@ def ensure(rt: Runtime, view: View, workspace: Workspace, slug: str, loc: naming
             raise not_found(workspace.slug, slug)
         return found, False
     naming.require_name(slug, loc)
+    if not workspaces.hold(view, workspace.key):
+        raise TransientConflict(f"workspace {workspace.slug} was deleted meanwhile")  # the next try makes another
     session = Session(uid=new_uid(), workspace_key=workspace.key, slug=slug, created_at=rt.clock(), **fields)
     return view.sessions.save(session), True
 
@@ -65,7 +68,8 @@ def join(
 ) -> None:
     """Make peers members of a session whose row is held. An active member keeps its configuration; one that returns takes the new one."""
     config = config or {}
-    known = {member.peer_key: member for member in view.members.of_session(session.key, active=False)}
+    members = view.members.of_session(session.key, active=False, peers=[peer.key for peer in joining.values()])
+    known = {member.peer_key: member for member in members}
     changed: list[Member] = []
     now = rt.clock()
     for slug in sorted(joining):
@@ -99,7 +103,7 @@ def _check_observers(rt: Runtime, view: View, session: Session, added: Sequence[
     if not any(member.kind == PEER for member in added):
         return
     limit = rt.settings.app.session_observers_limit
-    count = sum(1 for member in view.members.of_session(session.key) if member.kind == PEER and member.observe_others)
+    count = sum(1 for member in view.members.listening(session.key, []) if member.kind == PEER)
     if count > limit:
         raise Refused(
             f"Session {session.slug} would have {count} observers. Maximum allowed is {limit} observers per session. "
@@ -249,9 +253,7 @@ def remove_peers(rt: Runtime, who: Principal, workspace: str, slug: str, names: 
         known = view.peers.by_slugs(place.key, sorted(set(names)))
         for index, name in enumerate(names):
             naming.refuse_scope(name, known.get(name), ("body", index), unknown_too=False)
-        leaving = {peer.key for peer in known.values()}
-        present = view.members.of_session(session.key)
-        _leave(rt, view, session, [member for member in present if member.peer_key in leaving])
+        _leave(rt, view, session, view.members.of_session(session.key, peers=[peer.key for peer in known.values()]))
         return session
 
     return rt.storage.write(change)

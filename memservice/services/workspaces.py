@@ -10,7 +10,7 @@ from memservice.domain import configuration
 from memservice.domain.errors import NotFound
 from memservice.domain.filters import parse_filters, resources
 from memservice.domain.ids import new_uid
-from memservice.domain.records import Workspace
+from memservice.domain.records import ACTIVE, Workspace
 from memservice.runtime import Runtime
 from memservice.services import access, naming
 from memservice.services.paging import Page, Paging, read_page
@@ -48,6 +48,13 @@ def require(view: View, slug: str) -> Workspace:
     if found is None:
         raise not_found(slug)
     return found
+
+
+def hold(view: View, key: int) -> bool:
+    """Whether the workspace is not being deleted; then nobody begins to before commit. To be asked before a session is stored: what its
+    caller is told is stored would go with the workspace, though an active session is what keeps one from being deleted."""
+    found = view.workspaces.by_key(key, lock=True)
+    return found is not None and found.state == ACTIVE
 
 
 def get_or_create(

@@ -13,12 +13,12 @@ import pytest
 
 from backends.postgres_server import connect
 from backends.stores import store_of
-from memservice.domain.errors import NotFound
+from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import where
 from memservice.domain.records import ACTIVE, DELETING, Member, Workspace
 from memservice.pipeline.worker import Worker
 from memservice.runtime import Runtime, open_runtime
-from memservice.services import erasure, messages, sessions, workspaces
+from memservice.services import cloning, erasure, messages, sessions, workspaces
 from memservice.services.messages import Draft
 from memservice.services.principal import Principal
 from memservice.services.sessions import MemberConfig
@@ -83,6 +83,48 @@ def test_a_workspace_that_is_deleted_while_it_is_changed_stays_deleted(runtime: 
         states = {row.uid: row.state for row in view.rows.page(Workspace, where(slug="w"))}
     assert states.pop(before.uid) == DELETING
     assert set(states.values()) <= {ACTIVE}
+
+
+def test_a_message_of_a_new_session_never_goes_with_the_workspace_that_it_was_meant_for(runtime: Runtime, meanwhile: Meanwhile) -> None:
+    before = workspaces.update(runtime, ME, "w", {"n": 0}, None)
+    meanwhile.after(workspaces, "ensure", lambda: erasure.delete_workspace(runtime, ME, "w"))
+    (message,) = messages.create(runtime, ME, "w", "s", [Draft("hello", "ann")])
+    meanwhile.join()
+    Worker(runtime).run_until_idle()
+    assert messages.get(runtime, ME, "w", "s", message.uid).content == "hello"
+    with runtime.storage.read() as view:
+        after = view.workspaces.by_slug("w")
+    assert after is not None
+    assert after.uid != before.uid
+
+
+def test_a_workspace_with_a_session_that_is_just_being_stored_is_not_deleted(runtime: Runtime, meanwhile: Meanwhile) -> None:
+    workspaces.update(runtime, ME, "w", {}, None)
+    refused: list[Conflict] = []
+
+    def delete() -> None:
+        with pytest.raises(Conflict) as found:
+            erasure.delete_workspace(runtime, ME, "w")
+        refused.append(found.value)
+
+    meanwhile.after(sessions, "ensure", delete)  # stored, not yet committed
+    session, _ = sessions.get_or_create(runtime, ME, "w", "s", {"n": 1})
+    meanwhile.join()
+    assert [str(error) for error in refused] == ["Workspace w has 1 active session(s): delete them first"]
+    assert sessions.get_or_create(runtime, ME, "w", "s") == (session, False)
+
+
+def test_a_session_is_not_copied_into_a_workspace_that_is_deleted_meanwhile(runtime: Runtime, meanwhile: Meanwhile) -> None:
+    messages.create(runtime, ME, "w", "s", [Draft("hello", "ann")])
+
+    def delete() -> None:
+        erasure.delete_session(runtime, ME, "w", "s")
+        erasure.delete_workspace(runtime, ME, "w")
+
+    meanwhile.after(cloning, "original_of", delete)
+    with pytest.raises(NotFound):
+        cloning.clone(runtime, ME, "w", "s")
+    meanwhile.join()
 
 
 def test_nobody_joins_a_session_that_is_deleted_meanwhile(runtime: Runtime, meanwhile: Meanwhile) -> None:

@@ -11,7 +11,7 @@ from memservice.domain.filters import all_of, parse_containment, where
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, ARCHIVED, DELETING, Session
 from memservice.runtime import Runtime
-from memservice.services import cloning, naming
+from memservice.services import cloning, naming, workspaces
 from memservice.services import sessions as shared
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.principal import Principal
@@ -27,6 +27,8 @@ def create(rt: Runtime, who: Principal, path: Path, metadata: Mapping[str, Any] 
     def change(view: View) -> Session:
         located.authorise(view, who, path)
         app, user = located.require_user(view, path)
+        if not workspaces.hold(view, app.key):
+            raise located.no_user(path.user or "")
         uid = new_uid()
         session = view.sessions.save(
             Session(uid=uid, workspace_key=app.key, slug=uid, owner_key=user.key, metadata=stored, created_at=rt.clock())

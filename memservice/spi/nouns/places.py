@@ -36,9 +36,9 @@ class Workspaces(Noun):
         """The active workspace of that slug."""
         return self.rows.get(Workspace, where(slug=slug, state=ACTIVE), lock=lock)
 
-    def by_key(self, key: int) -> Workspace | None:
+    def by_key(self, key: int, *, lock: bool = False) -> Workspace | None:
         """In any state."""
-        return self.rows.get(Workspace, where(key=key))
+        return self.rows.get(Workspace, where(key=key), lock=lock)
 
     def save(self, workspace: Workspace) -> Workspace:
         return self.rows.put([workspace])[0]
