@@ -113,7 +113,8 @@ def append(
     view.sessions.save(replace(room, message_count=seq, token_total=through))
     by_key = {peer.key: peer for peer in authors.values()}
     configurations = [item.configuration for item in prepared]
-    tasks = gathering.waiting(rt, outbox.after_messages(rt, place, room, stored, configurations, by_key, view.members.of_session(room.key)))
+    members = view.members.listening(room.key, sorted(by_key))
+    tasks = gathering.waiting(rt, outbox.after_messages(rt, place, room, stored, configurations, by_key, members))
     tasks += indexing.index_messages(rt, view, place.key, stored, [item.terms for item in prepared], by_key)
     view.tasks.add(tasks)
     gathering.look(rt, view, tasks)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from memservice.domain.errors import Refused
@@ -90,3 +92,30 @@ def test_any_number_may_observe_where_nobody_is_added(full: Small) -> None:
     sessions.add_peers(full.rt, ME, WORKSPACE, "s", {**several("a"), "more": MemberConfig()})
     sessions.set_peer_config(full.rt, ME, WORKSPACE, "s", "a", OBSERVES)
     assert "more" in inside(full)
+
+
+def test_a_crowd_costs_its_session_nothing(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who speaks, joins or leaves looks for the few memberships that it concerns, not at everybody in the session."""
+    crowd = [f"peer{number}" for number in range(300)]
+    small.join("s", *crowd)
+    small.say("s", ("ann", "hello"))
+    with small.rt.storage.read() as view:
+        kind = type(view.rows)
+    real, read = kind.page, [0]
+
+    def page(self: Any, record: type[Any], *args: Any, **options: Any) -> list[Any]:
+        found = real(self, record, *args, **options)
+        read[0] += len(found) if record is Member else 0
+        return found
+
+    monkeypatch.setattr(kind, "page", page)
+    for job in (
+        lambda: small.say("s", ("ann", "again"), ("peer7", "and I")),
+        lambda: small.say("s", ("newcomer", "hello")),
+        lambda: small.join("s", "peer8", "another"),
+        lambda: sessions.add_peers(small.rt, ME, WORKSPACE, "s", several("observer")),
+        lambda: small.leave("s", "peer9", "nobody"),
+    ):
+        read[0] = 0
+        job()
+        assert read[0] <= 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memservice.domain.filters.ast import TRUE, Node, all_of, where
+from memservice.domain.filters.ast import TRUE, Any_, Node, all_of, where
 from memservice.domain.records import PEER, SCOPE, Member, Peer, PeerName
 from memservice.spi.nouns.base import CREATED, Noun
 from memservice.spi.rows import Order
@@ -68,10 +68,15 @@ class Members(Noun):
         """The membership row, also of a peer that left."""
         return self.rows.get(Member, where(session_key=session, peer_key=peer), lock=lock)
 
-    def of_session(self, session: int, *, active: bool = True) -> list[Member]:
-        """Members of every kind, in key order; with `active=False` also those that left."""
+    def of_session(self, session: int, *, active: bool = True, peers: Sequence[int] | None = None) -> list[Member]:
+        """Members of every kind, in key order; with `active=False` also those that left, with `peers` only these."""
         condition = where(session_key=session, left_at=None) if active else where(session_key=session)
-        return self.rows.page(Member, condition)
+        return self.rows.page(Member, condition if peers is None else all_of(condition, where(peer_key=tuple(peers))))
+
+    def listening(self, session: int, speakers: Sequence[int]) -> list[Member]:
+        """The active members that observe the others, and the speakers (peer keys) among the members, in key order."""
+        wanted = Any_((where(peer_key=tuple(speakers)), where(observe_others=True)))
+        return self.rows.page(Member, all_of(where(session_key=session, left_at=None), wanted))
 
     def of_peer(self, peer: int, *, active: bool = False) -> list[Member]:
         """Every membership of a peer, in key order."""

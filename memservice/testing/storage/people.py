@@ -8,7 +8,7 @@ from memservice.domain import records as r
 from memservice.domain.filters.ast import where
 from memservice.domain.records import SCOPE
 from memservice.spi.rows import Order
-from memservice.spi.storage import Storage
+from memservice.spi.storage import Storage, View
 from memservice.testing.storage.base import NOW, Chapter, World, populate
 
 
@@ -90,6 +90,9 @@ class PeopleChapter(Chapter):
             active = view.members.of_session(world.session.key)
             assert [member.peer for member in active] == ["alice", "bob", "scope.x"]
             assert view.members.of_session(world.session.key, active=False) == [*active[:2], gone, stays]
+            assert view.members.of_session(world.session.key, peers=[world.bob.key, world.carol.key, 10**9]) == [active[1]]
+            assert view.members.of_session(world.session.key, active=False, peers=[world.carol.key]) == [gone]
+            assert view.members.of_session(world.session.key, peers=[]) == []
             assert view.members.one(world.session.key, world.carol.key) == gone
             assert view.members.one(world.session.key, 10**9) is None
             assert view.members.of_peer(world.carol.key) == [gone]
@@ -99,6 +102,28 @@ class PeopleChapter(Chapter):
         with storage.read() as view:
             assert view.members.of_peer(world.carol.key, active=True) == [back]
         assert storage.write(lambda view: view.members.put([])) == []
+
+    def test_members_that_speak_or_listen(self, storage: Storage, world: World) -> None:
+        def store(view: View) -> list[r.Member]:
+            dave, scope = view.peers.put([world.peer("dave", 1), world.peer("scope.x", 2, kind=SCOPE)])
+            left = world.member(world.session, world.carol, 5, left_at=NOW, observe_others=True)
+            return view.members.put(
+                [
+                    left,
+                    world.member(world.session, dave, 6, observe_others=False),
+                    world.member(world.session, scope, 7, observe_others=True),
+                ]
+            )
+
+        gone, quiet, scope = storage.write(store)
+        with storage.read() as view:
+            listening = [member for member in view.members.of_session(world.session.key) if member.observe_others]
+            assert scope in listening
+            assert view.members.listening(world.session.key, []) == listening
+            assert quiet not in listening
+            speakers = [quiet.peer_key, gone.peer_key, 10**9]
+            assert view.members.listening(world.session.key, speakers) == sorted([*listening, quiet], key=lambda member: member.key)
+            assert view.members.listening(10**9, speakers) == []
 
     def test_which_of_some_sessions_a_peer_is_in(self, storage: Storage, world: World) -> None:
         other = storage.write(lambda view: populate(view, "other"))
