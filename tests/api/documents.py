@@ -75,8 +75,10 @@ def differences(theirs: Any, mine: Any, place: str, *, request: bool) -> Iterato
     their_types, my_types = set(theirs.get("types", ())), set(mine.get("types", ()))
     # A request may be read more leniently, an answer must not surprise. No types would be anything, and says nothing.
     fits = bool(my_types) and (their_types <= my_types if request else my_types <= their_types)
-    if their_types and not fits:
+    if their_types and not (fits and (my_types != {"null"} or their_types == {"null"})):
         yield "missing", f"{place}: types {sorted(their_types)}, ours {sorted(my_types)}"
+    elif "null" in their_types - my_types:
+        yield "added", f"{place}: never null"
     if "enum" in mine and "null" in my_types and None not in mine["enum"]:
         yield "missing", f"{place}: null among {mine['enum']}"
     for bound in _extract().BOUNDS:

@@ -37,6 +37,8 @@ ADDED = [
     # An endpoint has a state, and a secret that is shown once.
     r".*/webhooks answer 20\d(\.items\[\])?\.state",
     r"POST .*/webhooks answer 20\d\.secret",
+    re.escape(f"POST {W}/webhooks") + r" answer 20\d\.workspace_id: never null",
+    re.escape(f"GET {W}/webhooks") + r" answer 200\.items\[\]\.workspace_id: never null",
     # A repeated create can be made exact.
     re.escape(f"POST {W}/sessions/{{session_id}}/messages") + "(/upload)?: header Idempotency-Key",
     # What the newest clients read and write.
@@ -144,11 +146,13 @@ def test_an_answer_may_promise_more_and_say_nothing_less() -> None:
     mine = json.loads(json.dumps(WANTED))
     mine["required"] = ["a", "b"]
     mine["fields"]["b"] = {"types": ["string"], "enum": ["y"]}
-    assert list(differences(WANTED, mine, "x", request=False)) == []
+    assert list(differences(WANTED, mine, "x", request=False)) == [("added", "x.b: never null")]
     mine["required"] = ["b"]
     mine["fields"]["b"] = {}
     found = [place for kind, place in differences(WANTED, mine, "x", request=False) if kind == "missing"]
     assert found == ["x.b: types ['null', 'string'], ours []", "x.b: enum ['y'], ours []", "x: required ['a'], ours ['b']"]
+    mine["fields"]["b"] = {"types": ["null"], "enum": ["y", None]}
+    assert ("missing", "x.b: types ['null', 'string'], ours ['null']") in list(differences(WANTED, mine, "x", request=False))
 
 
 def test_every_reference_leads_somewhere() -> None:
@@ -158,6 +162,22 @@ def test_every_reference_leads_somewhere() -> None:
         for step in reference.split("/"):
             assert step in node, reference
             node = node[step]
+
+
+def test_other_errors_than_422_are_described_too() -> None:
+    read = document("v3")
+    detail = {"type": "object", "properties": {"detail": {"type": "string"}}, "required": ["detail"]}
+    assert {key: value for key, value in read["components"]["schemas"]["HTTPError"].items() if key != "description"} == detail
+    error = {"application/json": {"schema": {"$ref": "#/components/schemas/HTTPError"}}}
+    assert read["components"]["responses"]["DEFAULT_ERROR"]["content"] == error
+    for path, item in read["paths"].items():
+        for method, operation in item.items():
+            if method == "parameters":
+                continue
+            answers = operation["responses"]
+            assert answers["default"] == {"$ref": "#/components/responses/DEFAULT_ERROR"}, (method, path)
+            assert ("401" in answers) == bool(operation.get("security")), (method, path)
+            assert "401" not in answers or answers["401"]["content"] == error, (method, path)
 
 
 def test_is_openapi_31_with_the_version_of_the_api() -> None:

@@ -47,6 +47,9 @@ ADDED = [
     r".*/deriver/status: query (peer_id|include_sender)",
     # What was always meant where nothing is given.
     r"GET .*/context: query max_observations: default None, ours 50",
+    # What is always known.
+    r".* answer 200\.(page|size|pages|total): never null",
+    r".*/webhooks answer 200(\.items\[\])?\.workspace_id: never null",
     # As in the third generation's document.
     r".* answer (default|401)",
     r".*: path [a-z_]+: minLength 1",
