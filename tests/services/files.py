@@ -26,6 +26,25 @@ def pdf_bomb(size: int) -> bytes:
     return _pdf([b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(packed), packed)])
 
 
+def pdf_locked(password: str, cipher: str) -> bytes:
+    """Encrypted; opens with the password."""
+    from pypdf import PdfWriter
+
+    writer = PdfWriter(clone_from=io.BytesIO(pdf_of("locked away")))
+    writer.encrypt(password, "of the owner", algorithm=cipher)
+    written = io.BytesIO()
+    writer.write(written)
+    return written.getvalue()
+
+
+def pdf_of_cipher(version: int, revision: int) -> bytes:
+    """Said to be encrypted in a certain way, with keys that are none."""
+    keys = b"/O <%s> /U <%s> /OE <%s> /UE <%s> /Perms <%s>" % (b"ab" * 48, b"cd" * 48, b"ef" * 32, b"01" * 32, b"23" * 16)
+    filters = b"/CF << /StdCF << /CFM /AESV3 /AuthEvent /DocOpen /Length 32 >> >> /StmF /StdCF /StrF /StdCF"
+    said = b"/Encrypt << /Filter /Standard /V %d /R %d /Length 256 /P -4 %s %s >> " % (version, revision, keys, filters)
+    return pdf_of("locked away").replace(b"/Root 1 0 R", said + b"/ID [<00> <00>] /Root 1 0 R")
+
+
 def _drawn(text: str) -> bytes:
     return f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode("latin-1") if text else b""
 

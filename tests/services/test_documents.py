@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memservice.domain.errors import InvalidInput, TooLarge, Unavailable, UnsupportedMedia
 from memservice.services.documents import formats, reader
 from memservice.services.documents.plain import decode, json_text
-from services.files import docx_bomb, docx_of, docx_with, pdf_bomb, pdf_of
+from services.files import docx_bomb, docx_of, docx_with, pdf_bomb, pdf_locked, pdf_of, pdf_of_cipher
 
 MANY = 5_000_000
 
@@ -112,18 +112,33 @@ def test_a_document_without_text_is_not_stored_as_nothing(kind: str, data: bytes
     assert "no text in the file" in refusal(kind, data)
 
 
-def test_a_word_file_cannot_read_files_of_the_server() -> None:
-    hostile = (
-        b'<!DOCTYPE d [<!ENTITY e SYSTEM "file:///etc/hostname">]>'
-        b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
-        b"<w:body><w:p><w:r><w:t>before &e; after</w:t></w:r></w:p></w:body></w:document>"
-    )
-    try:
-        text = formats.text_of("docx", docx_with(hostile), MANY)
-    except InvalidInput:
-        return
-    with open("/etc/hostname", encoding="utf-8") as file:
-        assert file.read().strip() not in text
+@pytest.mark.parametrize("cipher", ["RC4-40", "RC4-128"])
+def test_a_pdf_that_asks_for_a_password_is_refused_as_such(cipher: str) -> None:
+    assert "protected by a password; save it without one" in refusal("pdf", pdf_locked("secret", cipher))
+
+
+@pytest.mark.parametrize("cipher", ["RC4-40", "RC4-128"])
+def test_a_pdf_that_only_its_owner_may_change_is_read(cipher: str) -> None:
+    assert formats.text_of("pdf", pdf_locked("", cipher), MANY) == "[Page 1]\nlocked away"
+
+
+@pytest.mark.parametrize(("version", "revision"), [(5, 6), (9, 9)])
+def test_a_pdf_of_a_newer_cipher_is_said_to_be_encrypted(version: int, revision: int) -> None:
+    """As most programs write them now."""
+    assert "the PDF is encrypted; save it without" in refusal("pdf", pdf_of_cipher(version, revision)).replace("The", "the", 1)
+
+
+_WORD = (
+    b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:p><w:r><w:t>%s</w:t></w:r></w:p>'
+    b"</w:body></w:document>"
+)
+
+
+@pytest.mark.parametrize("declared", [b'SYSTEM "file:///etc/hostname"', b'SYSTEM "http://127.0.0.1:9/x"', b'"own"'])
+def test_a_word_file_with_entities_is_refused(declared: bytes) -> None:
+    """It can read nothing of the server, and is not stored as half of what it says either."""
+    hostile = b"<!DOCTYPE d [<!ENTITY e %s>]>" % declared + _WORD % b"before &e; after"
+    assert "declares entities of its own" in refusal("docx", docx_with(hostile))
 
 
 def test_entities_do_not_explode() -> None:
@@ -176,6 +191,13 @@ def test_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "MEMORY", 60 << 20)
     with pytest.raises((InvalidInput, TooLarge), match="memory"):
+        formats.text_of("docx", docx_bomb(60_000_000), MANY * 20)
+
+
+def test_a_word_file_too_large_for_the_memory_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its XML library does not call that by its name."""
+    monkeypatch.setattr(formats, "MEMORY", 300 << 20)
+    with pytest.raises(TooLarge, match="takes too much memory"):
         formats.text_of("docx", docx_bomb(60_000_000), MANY * 20)
 
 

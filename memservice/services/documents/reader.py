@@ -27,12 +27,13 @@ class Refused(Exception):
 
 def _pages(data: bytes, most_pages: int) -> Iterator[str]:
     from pypdf import PdfReader
-    from pypdf.errors import PyPdfError
+    from pypdf.errors import DependencyError, PyPdfError
 
+    reader = None
     try:
         reader = PdfReader(io.BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):
-            raise Refused(UNREADABLE, "the PDF is protected by a password")
+            raise Refused(UNREADABLE, "the PDF is protected by a password; save it without one and send that")
         count = len(reader.pages)
         if count > most_pages:
             raise Refused(TOO_LONG, f"the PDF has {count} pages; at most {most_pages} are read")
@@ -40,6 +41,10 @@ def _pages(data: bytes, most_pages: int) -> Iterator[str]:
             text = page.extract_text().strip()
             if text:
                 yield f"[Page {number}]\n{text}"
+    except (DependencyError, NotImplementedError) as error:
+        if reader is None or reader.is_encrypted:  # by a newer cipher than is known here
+            raise Refused(UNREADABLE, "the PDF is encrypted; save it without a password or restrictions and send that") from error
+        raise Refused(UNREADABLE, f"the PDF cannot be read ({error})") from error
     except PyPdfError as error:
         raise Refused(UNREADABLE, f"the PDF cannot be read ({error})") from error
 
@@ -58,12 +63,19 @@ def _paragraphs(data: bytes, most_bytes: int) -> Iterator[str]:
         if unpacked > most_bytes:
             raise Refused(TOO_LONG, f"the document unpacks to {unpacked} bytes; at most {most_bytes} are read")
         document = docx.Document(io.BytesIO(data))
+        if document.element.getroottree().docinfo.internalDTD is not None:
+            # Word writes none. Its entities are not looked up, and the text would end where the first of them stands.
+            raise Refused(UNREADABLE, "the document declares entities of its own, which Word files may not")
         for block in document.iter_inner_content():
             if isinstance(block, Table):
                 yield "\n".join("\t".join(_cells(row)) for row in block.rows)
             elif block.text.strip():
                 yield block.text
-    except (zipfile.BadZipFile, OpcError, KeyError, SyntaxError) as error:
+    except SyntaxError as error:
+        if error.msg.startswith("unknown error"):  # as the XML library calls it that there is no memory left
+            raise MemoryError from error
+        raise Refused(UNREADABLE, f"the document cannot be read ({error})") from error
+    except (zipfile.BadZipFile, OpcError, KeyError) as error:
         raise Refused(UNREADABLE, f"the document cannot be read ({error})") from error
 
 
