@@ -66,6 +66,44 @@ def test_reverse_turns_the_whole_listing_round(full: Api, listing: str) -> None:
     assert read(full, listing, reverse="true", size=2, page=2)["items"] == whole[::-1][2:4]
 
 
+def test_what_was_created_at_the_same_moment_keeps_its_order_both_ways(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The internal id decides, not the name, and `reverse` turns that round too: no page repeats or skips a row."""
+    moment = api.runtime.clock()
+    monkeypatch.setattr(api.runtime, "clock", lambda: moment)
+    names = ["s5", "s1", "s4", "s2", "s3"]
+    for name in names:
+        api.session(name, peers={"alice": {}, f"p-{name}": {}}, scopes=[f"x-{name}"])
+        api.ok(api.post("/scopes/x-s5/sessions", {"session_ids": [name]}), 204)
+        api.ok(api.post("/webhooks", {"url": f"https://93.184.215.14/{name}"}), 201)
+        api.ok(api.put(f"//v3/workspaces/{api.workspace}-{name}", {}))
+        api.ok(api.post("/sessions/s5/peers", {f"p-{name}": {}}))
+    api.say("s5", *[("alice", name) for name in names])
+    api.conclude("alice", "alice", *names)
+    ours = {"id": [f"{api.workspace}-{name}" for name in names]}
+    peers = ["alice", *(f"p-{name}" for name in names)]
+    for method, path, body, shown, expected in (
+        ("POST", "//v3/workspaces/list", {"filters": ours}, "id", ours["id"]),
+        ("POST", "/peers/list", {}, "id", peers),
+        ("POST", "/peers/list", {"kind": "scope"}, "id", [f"scope.x-{name}" for name in names]),
+        ("POST", "/sessions/list", {}, "id", names),
+        ("POST", "/peers/alice/sessions", {}, "id", names),
+        ("POST", "/sessions/s5/messages/list", {}, "content", names),
+        ("POST", "/sessions/s5/messages/list", {"filters": {"token_count": {"gt": 0}}}, "content", names),
+        ("POST", "/conclusions/list", {}, "content", names[::-1]),
+        ("GET", "/sessions/s5/peers", ..., "id", peers),
+        ("POST", "/scopes/list", ..., "id", [f"x-{name}" for name in names]),
+        ("POST", "/scopes/x-s5/sessions/list", ..., "id", names),
+        ("GET", "/webhooks", ..., "url", [f"https://93.184.215.14/{name}" for name in names]),
+    ):
+
+        def pages(how: str, method: str = method, path: str = path, body: Any = body, shown: str = shown) -> list[str]:
+            answers = [api.ok(api.call(method, f"{path}?size=2&page={number}&reverse={how}", body)) for number in (1, 2, 3)]
+            return [item[shown] for answer in answers for item in answer["items"]]
+
+        assert pages("false") == expected, path
+        assert pages("true") == expected[::-1], path
+
+
 @every_listing
 def test_a_page_past_the_end_is_empty_with_the_real_totals(full: Api, listing: str) -> None:
     for number in (4, 1_000, 92_233_720_368_547_758):
