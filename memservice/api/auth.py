@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from flask import request
@@ -82,8 +82,6 @@ class Guard:
         if rules.names_by_uid(claims):
             with rt.storage.read() as view:
                 claims = rules.translated(view, claims, access.collections)
-        else:
-            claims = replace(claims, collection_uid=None)
         who = rules.principal_of(claims)
         names = _names(rt, access, path)
         workspace = (names.workspace if access.workspace is not None else who.workspace) or ""

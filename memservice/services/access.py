@@ -22,15 +22,16 @@ ADMIN_ONLY = "Resource requires admin privileges"
 
 
 def names_by_uid(claims: Claims) -> bool:
-    """Is this a key of the first generation, which names things by uid?"""
-    return claims.workspace is None and bool(claims.app_uid or claims.user_uid or claims.owned_session_uid or claims.collection_uid)
+    """Does this key name things by uid, as those of the first generation do?"""
+    return bool(claims.app_uid or claims.user_uid or claims.owned_session_uid or claims.collection_uid)
 
 
 def translated(view: View, claims: Claims, collections: bool = False) -> Claims:
     """A first-generation key's claims as those of the present one: the narrowest thing that it names, and the workspace that this is in.
 
     Uids are unique everywhere, so none of them needs its parent beside it. One that stands for nothing (any more) opens nothing; a
-    collection is something only where there are `collections`.
+    collection is something only where there are `collections`. Present names beside a uid narrow it further, as it does them; a key
+    whose names contradict each other opens nothing.
     """
     peer = session = None
     if claims.collection_uid:
@@ -46,14 +47,17 @@ def translated(view: View, claims: Claims, collections: bool = False) -> Claims:
         app = view.rows.get(Workspace, where(uid=claims.app_uid))
         key = None if app is None else app.key
     workspace = None if key is None else view.workspaces.by_key(key)
+    nothing = replace(claims, workspace=None, peer=None, session=None)
     if workspace is None or workspace.state != ACTIVE:
-        return claims
-    return replace(
+        return nothing
+    both = replace(
         claims,
         workspace=workspace.slug,
-        peer=peer.slug if peer is not None else None,
-        session=session.slug if session is not None else None,
+        peer=claims.peer if peer is None else peer.slug,
+        session=claims.session if session is None else session.slug,
     )
+    given = ((claims.workspace, both.workspace), (claims.peer, both.peer), (claims.session, both.session))
+    return nothing if any(name is not None and name != meant for name, meant in given) else both
 
 
 def principal_of(claims: Claims) -> Principal:

@@ -144,9 +144,11 @@ def ask_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: Ch
     allowed = recall_allowlist(options.filters, options.session)
     remote = recall.remote_vectors(rt, workspace, query, "dialectic_prefetch")
     with rt.storage.read() as view:
-        place, session, asked = _located(view, workspace, options, peer)
+        place, room, asked = _located(view, workspace, options, peer)
         named = [*([options.session] if options.session else []), *(allowed or ())]
+        # First, so that a peer's key does not learn which of the sessions that it is not in exist.
         access.require_memberships(view, who, named)
+        session = _readable(workspace, options.session, room, options.archived)
         observed = _target(view, place, asked, options.target)
         observer, sessions_allowed = asked, None if allowed is None else representation.session_keys(view, place, allowed)
         if isinstance(options.scope, str):
@@ -161,7 +163,7 @@ def ask_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: Ch
             condition=pair.condition(),
             no_conclusions=sessions_allowed == (),
             sessions=(session.key,) if session is not None else evidence.seen(view, observer, sessions_allowed),
-            said=_said(view, place, options),
+            said=_said(view, place, options, asked if who.is_peer else None),
             has_chains=sessions_allowed is None,
         )
         config = resolve(rt.defaults, session.configuration if session else None, place.configuration)
@@ -206,7 +208,7 @@ def _located(view: View, workspace: str, options: ChatOptions, peer: str) -> tup
     naming.refuse_scope(peer, located.peer, ("path", "peer_id"))
     if located.peer is None:
         raise _no_peer(workspace, peer)
-    return located.workspace, _readable(workspace, options.session, located.session, options.archived), located.peer
+    return located.workspace, located.session, located.peer
 
 
 def _readable(workspace: str, name: str | None, found: Session | None, archived: bool = False) -> Session | None:
@@ -229,8 +231,10 @@ def _target(view: View, place: Workspace, asked: Peer, target: str | None) -> Pe
     return found
 
 
-def _said(view: View, place: Workspace, options: ChatOptions) -> Node:
-    return TRUE if options.archived else places.not_archived(view, place.key)
+def _said(view: View, place: Workspace, options: ChatOptions, reader: Peer | None = None) -> Node:
+    """Which messages may be drawn on. A peer whose own key asks gets nothing that was said in a session after it left."""
+    going_on = TRUE if options.archived else places.not_archived(view, place.key)
+    return going_on if reader is None else all_of(going_on, recall.open_to(view, reader))
 
 
 def _cards(view: View, asked: Peer, observer: Peer, observed: Peer) -> dict[str, list[str]]:

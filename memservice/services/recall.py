@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from memservice.domain import ranking
 from memservice.domain.dates import NamedDate, dates_named
 from memservice.domain.errors import InvalidInput
-from memservice.domain.filters import FALSE, TRUE, Node, all_of, parse_filters, resources, where
-from memservice.domain.filters.ast import Any_, Compare
+from memservice.domain.filters import FALSE, TRUE, Node, all_of, parse_filters, resources, texts_named, where
+from memservice.domain.filters.ast import Any_, Compare, Not
 from memservice.domain.names import candidate_name_tokens, without_names
 from memservice.domain.records import ACTIVE, SCOPE, Conclusion, Message, Peer, Space, Workspace
 from memservice.domain.text import analyse
@@ -124,6 +124,7 @@ def search(
         if (session is not None and located.session is None) or (peer is not None and located.peer is None):
             return []
         sessions = _sessions_of(view, place, located.session.key if located.session else None, scope)
+        sessions = sessions_named(view, place, condition) if sessions is None else sessions
         if perspective is not None:
             condition = all_of(condition, perspective_of(view, place, perspective))
         if located.peer is not None:
@@ -157,6 +158,14 @@ def _sessions_of(view: View, workspace: Workspace, session: int | None, scope: s
     return tuple(member.session_key for member in scopes.member_sessions(view, scopes.find(view, workspace, scope)))
 
 
+def sessions_named(view: View, workspace: Workspace, condition: Node) -> tuple[int, ...] | None:
+    """The only sessions in which a condition can hold, so that an index need not look elsewhere; None: any."""
+    names = texts_named(condition, "session")
+    if names is None or len(names) > MAX_SESSIONS:
+        return None
+    return tuple(session.key for session in view.sessions.by_slugs(workspace.key, names))
+
+
 def perspective_of(view: View, workspace: Workspace, peer: str) -> Node:
     """What the peer of that name can have seen; nothing if there is none."""
     found = view.peers.by_slug(workspace.key, peer)
@@ -179,6 +188,13 @@ def seen_by(view: View, peer: Peer) -> Node:
         span = all_of(where(session_key=member.session_key), Compare("seq", "gt", member.joined_seq))
         spans.append(span if member.left_seq is None else all_of(span, Compare("seq", "lte", member.left_seq)))
     return Any_((where(session_key=tuple(whole)), *spans))
+
+
+def open_to(view: View, peer: Peer) -> Node:
+    """The condition on messages of the peer's sessions that its own key may be told: what was stored after it left is not its own."""
+    left = ((member.session_key, member.left_seq) for member in view.members.of_peer(peer.key))
+    later = tuple(all_of(where(session_key=session), Compare("seq", "gt", seq)) for session, seq in left if seq is not None)
+    return Not(Any_(later)) if later else TRUE
 
 
 def find_messages(

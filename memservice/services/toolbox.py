@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
 
-from memservice.domain.filters import TRUE, Node, all_of, where
+from memservice.domain.filters import TRUE, Node, all_of, matches, where
 from memservice.domain.filters.ast import Compare, Not, Substring
 from memservice.domain.records import DELETING, LIVE, SUPERSEDED, Conclusion, Message, Session
 from memservice.runtime import Runtime
@@ -180,7 +180,10 @@ class Tools:
             else:
                 kept = [part for part in stretches if not (part[0] == hit.session_key and first <= part[1] and part[2] <= last)]
                 stretches = [*kept[:place], (hit.session_key, first, last), *kept[place:]]
-        return [self._passage(view.messages.run(*stretch), asked) for stretch in stretches]
+        # Neighbours are subject to the same condition as the hits: a session may be open in part only.
+        return [
+            self._passage([row for row in view.messages.run(*stretch) if matches(row, self._bounds.said)], asked) for stretch in stretches
+        ]
 
     def _passage(self, messages: Sequence[Message], asked: set[int] | None = None) -> Passage:
         self.messages_read.update({message.key: message for message in messages if message.key not in self.messages_read})

@@ -236,6 +236,46 @@ def test_a_peer_recalls_from_its_own_sessions(keyed: Keyed, what: str, body: dic
     assert keyed.call("POST", path, ALICE, json=given).status_code == status
 
 
+def test_a_peer_does_not_learn_which_sessions_exist(keyed: Keyed) -> None:
+    for named in ("hall", "nowhere"):
+        for generation, body in (("v3", {"session_id": named}), ("v3", {"filters": {"session_id": named}}), ("v2", {"session_id": named})):
+            for what in ("representation", "chat"):
+                path = f"/{generation}/workspaces/acme/peers/alice/{what}"
+                answer = told(keyed, "POST", path, ALICE, json={"query": "Where?", **body})
+                assert answer == (401, "JWT not permissioned for this resource"), (path, body)
+
+
+@pytest.mark.parametrize("body", [{}, {"metadata": {"a": 1}}, {"peers": {"alice": {}}}])
+def test_a_session_that_awaits_erasure_is_told_of_to_its_members_only(keyed: Keyed, body: dict[str, Any]) -> None:
+    keyed.do("DELETE", f"{SESSIONS}/hall")
+    refused, missing = (401, "JWT not permissioned for this resource"), (404, "Session hall not found in workspace acme")
+    assert told(keyed, "POST", SESSIONS, ALICE, json={"id": "hall", **body}) == refused
+    assert told(keyed, "POST", SESSIONS, signed({"w": "acme", "p": "mallory"}), json={"id": "hall", **body}) == missing
+    assert told(keyed, "POST", SESSIONS, signed({"w": "acme"}), json={"id": "hall", **body}) == missing
+
+
+def test_what_was_said_after_a_peer_left_is_not_told_to_its_key(keyed: Keyed) -> None:
+    """The session is shut to the key, and chat opens it no further; whoever has the workspace asks in carol's name as ever."""
+    carol, at = signed({"w": "acme", "p": "carol"}), f"{W}/peers/carol/chat"
+    said = [{"peer_id": "alice", "content": "The vault opens with heliotrope."}]
+    keyed.do("POST", f"{SESSIONS}/hall/peers", {"carol": {}})
+    for session in ("room", "hall"):
+        keyed.do("POST", f"{SESSIONS}/{session}/messages", {"messages": said})
+    asked = {"query": "What does the vault open with?", "target": "alice", "include_evidence": True}
+
+    def quoted(token: str) -> list[str]:
+        answer = keyed.call("POST", at, token, json=asked)
+        assert ("heliotrope" in answer.get_json()["content"]) == bool(answer.get_json()["evidence"]["messages"])
+        return sorted(message["session_id"] for message in answer.get_json()["evidence"]["messages"])
+
+    assert quoted(carol) == ["hall"]
+    assert quoted(keyed.admin) == quoted(signed({"w": "acme"})) == ["hall", "room"]
+    keyed.do("DELETE", f"{SESSIONS}/hall/peers", ["carol"])
+    assert quoted(carol) == ["hall"]
+    keyed.do("POST", f"{SESSIONS}/room/peers", {"carol": {}})
+    assert quoted(carol) == ["hall", "room"]
+
+
 def test_the_short_card_path_takes_the_workspace_of_the_key(keyed: Keyed) -> None:
     path = "/v2/peers/alice/card?workspace_id=acme"
     assert keyed.call("GET", path, ALICE).get_json() == {"peer_card": ["Lives in Ulm"]}

@@ -82,6 +82,37 @@ def test_what_stands_for_nothing_opens_nothing(client: Client, uids: dict[str, s
     assert status(client, claims, "POST", f"{W}/sessions/talk/messages/list", {}) == 401
 
 
+@pytest.mark.parametrize(
+    ("claims", "opened"),
+    [
+        ({"w": "acme", "us": "alice"}, {"alice"}),
+        ({"w": "acme", "us": "bob"}, {"talk"}),
+        ({"w": "acme", "se": "talk"}, {"talk"}),
+        ({"w": "acme", "ap": "acme"}, {"peers", "alice", "talk"}),
+        ({"w": "acme", "p": "alice", "us": "alice"}, {"alice"}),
+        ({"w": "acme", "p": "alice", "ap": "acme"}, {"alice"}),
+        ({"w": "acme", "p": "alice", "se": "talk"}, {"talk"}),
+        ({"w": "acme", "p": "alice", "us": "bob"}, set()),
+        ({"w": "acme", "s": "talk", "se": "chat"}, set()),
+        ({"w": "other", "us": "alice"}, set()),
+        ({"w": "acme", "ap": "other"}, set()),
+        ({"w": "acme", "us": "nobody"}, set()),
+        ({"w": "acme", "co": "anything"}, set()),
+    ],
+)
+def test_of_names_of_both_kinds_the_narrowest_counts(
+    client: Client, uids: dict[str, str], claims: dict[str, str], opened: set[str]
+) -> None:
+    """A name of one generation never widens what a key says in the other."""
+    key = {claim: uids.get(name, name) if claim in ("ap", "us", "se") else name for claim, name in claims.items()}
+    requests: dict[str, tuple[str, str, Any]] = {
+        "peers": ("POST", f"{W}/peers/list", {}),
+        "alice": ("GET", f"{W}/peers/alice/card", None),
+        "talk": ("POST", f"{W}/sessions/talk/messages/list", {}),
+    }
+    assert {name for name, request in requests.items() if status(client, key, *request) == 200} == opened
+
+
 def test_slugs_are_no_uids(client: Client, uids: dict[str, str]) -> None:
     assert status(client, {"ap": "acme"}, "POST", f"{W}/peers/list", {}) == 401
     assert status(client, {"w": uids["acme"]}, "POST", f"{W}/peers/list", {}) == 401

@@ -10,7 +10,7 @@ import pytest
 
 from memservice.domain.filters import where
 from memservice.domain.records import EXPLICIT, Conclusion, Message, Workspace
-from memservice.services import cards, conclusions, erasure, evidence
+from memservice.services import cards, conclusions, erasure, evidence, recall
 from memservice.services.evidence import Bounds
 from memservice.services.toolbox import Tools
 from memservice.spi.reasoner import Evidence
@@ -19,7 +19,13 @@ from memservice.spi.where import Where
 from services.world import ME, WORKSPACE, Small
 
 
-def tools(small: Small, observer: str | None = "alice", sessions: Sequence[str] | None = None, has_cards: bool = False) -> Tools:
+def tools(
+    small: Small,
+    observer: str | None = "alice",
+    sessions: Sequence[str] | None = None,
+    has_cards: bool = False,
+    key_of: str | None = None,
+) -> Tools:
     """Those of a question to a peer about itself, or over the workspace; an allowlist of sessions where one is given."""
     with small.rt.storage.read() as view:
         (place,) = view.rows.page(Workspace, where(slug=WORKSPACE))
@@ -37,6 +43,10 @@ def tools(small: Small, observer: str | None = "alice", sessions: Sequence[str] 
             )
             if allowed is not None:
                 bounds = replace(bounds, condition=where(observer_key=peer.key, level=EXPLICIT, session_key=tuple(allowed)))
+        if key_of is not None:
+            holder = view.peers.by_slug(place.key, key_of)
+            assert holder is not None
+            bounds = replace(bounds, said=recall.open_to(view, holder))
     return Tools(small.rt, WORKSPACE, bounds, has_cards=has_cards)
 
 
@@ -103,6 +113,18 @@ class TestMessages:
         for box, number in ((tools(small), 2), (tools(small, sessions=["secret"]), 0), (tools(small, "bob"), 3), (everything, 3)):
             for found in (box.messages("heron", 10), box.containing("heron", 10), box.between(datetime(2000, 1, 1, tzinfo=UTC), None, 10)):
                 assert sum(len(passage) for passage in found) == number
+
+    def test_a_session_that_is_open_in_part_shows_no_neighbours_from_the_rest(self, small: Small) -> None:
+        """As it is to the key of a peer that left it."""
+        small.say("s", ("alice", "A heron."), ("bob", "Two."))
+        small.leave("s", "alice")
+        small.say("s", ("bob", "A heron, in secret."), ("bob", "Four."))
+        shut, whole = tools(small, key_of="alice"), tools(small)
+        everything = (None, datetime(2100, 1, 1, tzinfo=UTC), 10)
+        for found in (shut.messages("heron", 10), shut.containing("heron", 10), shut.between(*everything, newest_first=False)):
+            assert [text.lstrip("*") for passage in texts(found) for text in passage] == ["A heron.", "Two."]
+        assert ["Two.", "*A heron, in secret.", "Four."] in [passage[-3:] for passage in texts(whole.containing("in secret", 10))]
+        assert {message.content for message in shut.messages_read.values()} == {"A heron.", "Two."}
 
     def test_sessions_that_are_being_deleted_are_left_out(self, small: Small) -> None:
         small.say("s", ("alice", "A heron at home."))
