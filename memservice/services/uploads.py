@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +13,7 @@ from memservice.domain.chunks import Chunk, chunks
 from memservice.domain.errors import InvalidInput, Problem, TooLarge, UnsupportedMedia
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Message
-from memservice.domain.values import strip_nul
+from memservice.domain.values import shown, strip_nul
 from memservice.runtime import Runtime
 from memservice.services import access, messages
 from memservice.services.documents import plain
@@ -30,6 +31,8 @@ _BY_ENDING = {
 }  # fmt: skip
 """What a file is that was sent without a type, as browsers and simple clients do where they know none."""
 MAX_NAME = 255
+_TEXT = re.compile(r"text/[a-z0-9!#$&^_.+*-]{1,127}")
+"""What is kept with every message of a file must be a name of the length that such names have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +91,9 @@ def kind_of(file: Upload) -> str:
     """The type that the file is read as: the declared one or, where none is, that of its name's ending."""
     declared = file.content_type.strip().lower()
     kind = _BY_ENDING.get(PurePath(file.filename.lower()).suffix, declared) if declared in _UNTYPED else declared
-    if kind.startswith("text/") or kind in SUPPORTED:
+    if kind in SUPPORTED or _TEXT.fullmatch(kind):
         return kind
-    raise UnsupportedMedia(f"Unsupported file type: {declared or 'none'}. Supported types: {list(SUPPORTED)}")
+    raise UnsupportedMedia(f"Unsupported file type: {shown(declared) or 'none'}. Supported types: {list(SUPPORTED)}")
 
 
 def _text(rt: Runtime, kind: str, data: bytes) -> str:

@@ -158,6 +158,15 @@ def test_other_types_are_refused(api: Api, data: bytes, name: str, kind: str) ->
     assert api.ok(api.post("/sessions/s/messages/list"))["total"] == 0
 
 
+@pytest.mark.parametrize("kind", ["text/pl\0ain", "text/" + "x" * 300_000, "text/", "text/a b", "text/é", "x" * 300_000])
+def test_a_type_that_is_no_name_is_refused(api: Api, kind: str) -> None:
+    """It would be kept with every message of the file, and not every storage could."""
+    body = PEER + FILE.replace(b"\r\n\r\n", f"\r\nContent-Type: {kind}\r\n\r\n".encode()) % b"a.txt" + b"--x--\r\n"
+    detail = api.ok(api.post(UPLOAD, data=body, content_type="multipart/form-data; boundary=x"), 415)["detail"]
+    assert detail.startswith("Unsupported file type: ")
+    assert len(detail) < 400
+
+
 def test_a_file_that_is_too_large_is_refused(api: Api) -> None:
     detail = api.ok(send(api, b"x" * (5_242_880 + 1)), 413)["detail"]
     assert detail == "File size (5242881 bytes) exceeds maximum allowed size (5242880 bytes)"
