@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memservice.domain.errors import InvalidInput, NotFound, Problem, Refused
-from memservice.domain.filters import all_of, parse_filters, resources
+from memservice.domain.filters import all_of, parse_filters, resources, texts_named
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import ACTIVE, DELETED, EXPLICIT, LIVE, Collection, Conclusion, Peer, Session, Workspace
 from memservice.domain.values import strip_nul
@@ -208,7 +208,12 @@ def query(
         observer, observed = pair.get(str(named["observer"])), pair.get(str(named["observed"]))
         if observer is None or observed is None:
             return []
-        narrowed = Where(observers=(observer.key,), observed=(observed.key,))
+        narrowed = Where(
+            sessions=recall.sessions_named(view, place, condition),
+            observers=(observer.key,),
+            observed=(observed.key,),
+            levels=texts_named(condition, "level"),
+        )
         found = recall.find_conclusions(rt, view, place.key, text, top_k, narrowed, condition, distance, remote)
         return [item.conclusion for item in found]
 

@@ -207,6 +207,29 @@ def test_backfill_and_removal(api: Api) -> None:
     assert own["total"] == 2, "what others hold stays"
 
 
+def test_what_was_said_in_a_session_that_left_is_not_the_scopes_any_more(api: Api) -> None:
+    api.say("s", ("alice", "I keep a tortoise in Oslo."))
+    api.say("t", ("alice", "Good morning."))
+    scope(api)
+    add(api, "s", "t")
+    work(api)
+
+    def read(path: str, **body: Any) -> int:
+        found = api.ok(api.post(path, {"query": "tortoise", "include_evidence": True, **body}))["evidence"]
+        return len(found["conclusions"]) + len(found["messages"])
+
+    def recalled() -> list[bool]:
+        chats = [read(path, scope=given) > 0 for path in ("/peers/alice/chat", "/chat") for given in ("x", ["x"])]
+        bodies = [{"scope": given, "search_query": "tortoise"} for given in ("x", ["x"])]
+        known = ["tortoise" in api.ok(api.post("/peers/alice/representation", body))["representation"] for body in bodies]
+        return [*chats, *known, "s" in {row["session_id"] for row in api.ok(api.post("/search", {"query": "tortoise", "scope": "x"}))}]
+
+    assert recalled() == [True] * 7
+    remove(api, "s")
+    work(api)
+    assert recalled() == [False] * 7
+
+
 def test_a_session_of_which_nothing_is_known_completes_with_nothing(api: Api) -> None:
     api.say("s", ("alice", "hi"))
     work(api)

@@ -80,6 +80,7 @@ def _rt(job: Callable[[Runtime, Sized], Any]) -> Callable[[Sized], Any]:
 
 
 PAIR = {"observer": "ann", "observed": "bob"}
+FEW = {**PAIR, "session_id": "s0", "level": "explicit"}
 READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
     "get workspace": (1, _rt(lambda rt, s: workspaces.get_or_create(rt, ME, WORKSPACE, None, None))),
     "list workspaces": (2, _rt(lambda rt, s: workspaces.page(rt, ME, None, DEEP))),
@@ -107,12 +108,14 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
     "representation": (4, lambda s: s.small.represent("ann", target="bob")),
     "search workspace": (10, lambda s: s.small.search("heron river")),
     "search session": (11, lambda s: s.small.search("heron river", session="s")),
+    "search session, by filter": (12, lambda s: s.small.search("heron river", filters={"session_id": "s0"})),
     "search peer": (10, lambda s: s.small.search("heron river", peer="ann")),
     "search, nothing asked": (3, lambda s: s.small.search("?")),
     "card": (2, _rt(lambda rt, s: cards.get(rt, ME, WORKSPACE, "ann"))),
     "list conclusions": (3, _rt(lambda rt, s: concluding.page(rt, ME, WORKSPACE, PAIR, Paging(size=10)))),
     "get conclusion": (2, _rt(lambda rt, s: concluding.get(rt, ME, WORKSPACE, s.concluded[3].uid))),
     "query conclusions": (12, lambda s: s.small.ask("how many herons", "ann", "bob")),
+    "query conclusions of a session": (12, _rt(lambda rt, s: concluding.query(rt, ME, WORKSPACE, "herons", filters=FEW))),
     "queue status": (4, _rt(lambda rt, s: queue.status(rt, ME, WORKSPACE))),
     "queue status of a session": (4, _rt(lambda rt, s: queue.status(rt, ME, WORKSPACE, observer="ann", sender="bob", session="s"))),
 }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from memservice.domain.records import Message
-from memservice.services import messages, recall
+from memservice.services import conclusions, messages, recall
 from memservice.services.messages import Draft
 from services.conftest import Begin
 from services.world import ME, WORKSPACE, Small
@@ -54,6 +55,30 @@ def test_filters_look_on_until_there_is_enough_or_nothing_left(begin: Begin, wan
     assert len(found) == wanted
     assert small.search("heron", 100, {"metadata": {"kind": "rarer"}}) == []
     assert len(small.search("heron", 100, {"metadata": {"kind": "rare"}})) == 25
+
+
+def test_a_filter_on_sessions_searches_these_and_no_others(small: Small) -> None:
+    small.peer("ann", "bob")
+    for place, said in enumerate(sentences(120)):
+        small.say(f"s{place % 5}", ("ann" if place % 2 else "bob", said))
+        small.conclude("ann", "bob", said, session=f"s{place % 5}")
+    query = "heron by the river"
+    alone = small.search(query, 30, session="s1")
+    assert alone
+    for name in ({"session_id": "s1"}, {"session_id": ["s1"]}, {"AND": [{"session_id": ["s1", "s2"]}, {"session_id": "s1"}]}):
+        assert small.search(query, 30, name) == alone
+    both = small.search(query, 200, {"OR": [{"session_id": "s1"}, {"session_id": "s2"}]})
+    assert sorted(both) == sorted(small.search(query, 200, {"session_id": {"in": ["s1", "s2", "none"]}}))
+    assert len(both) > len(alone)
+    nowhere: tuple[Any, ...] = ([], "none", {"in": []})
+    for none in nowhere:
+        assert small.search(query, 30, {"session_id": none}) == []
+        assert small.search("", 30, {"session_id": none}) == []
+    assert set(small.search(query, 200, {"NOT": [{"session_id": "s1"}]})).isdisjoint(alone)
+    pair = {"observer": "ann", "observed": "bob"}
+    held = conclusions.query(small.rt, ME, WORKSPACE, query, 100, filters={**pair, "session_id": "s1"})
+    assert {row.session for row in held} == {"s1"}
+    assert conclusions.query(small.rt, ME, WORKSPACE, query, filters={**pair, "level": "deductive"}) == []
 
 
 def test_a_session_with_few_hits_is_searched_to_its_end(small: Small) -> None:

@@ -1,6 +1,6 @@
 """Filters: from callers' JSON to a tree with one meaning (`ast`), defined by `evaluate.matches` and translated by storages."""
 
-from memservice.domain.filters.ast import FALSE, TRUE, Node, all_of, where
+from memservice.domain.filters.ast import FALSE, TRUE, Node, all_of, texts_named, where
 from memservice.domain.filters.evaluate import matches
 from memservice.domain.filters.parse import parse_filters
 from memservice.domain.filters.resources import CONCLUSION, MESSAGE, PEER, SESSION, WORKSPACE, Resource
@@ -21,5 +21,6 @@ __all__ = [
     "parse_containment",
     "parse_filters",
     "recall_allowlist",
+    "texts_named",
     "where",
 ]

@@ -159,3 +159,13 @@ def where(**fields: Scalar | tuple[Scalar, ...] | None) -> Node:
         else:
             parts.append(Equal(name, value))
     return all_of(*parts)
+
+
+def texts_named(node: Node, field: str) -> tuple[str, ...] | None:
+    """The only texts that a field can have where the node holds, as far as its outermost parts say so; None if they do not."""
+    named: set[str] | None = None
+    for part in node.parts if isinstance(node, All) else (node,):
+        if isinstance(part, Equal | OneOf) and part.field == field:
+            values = {value for value in (part.values if isinstance(part, OneOf) else (part.value,)) if isinstance(value, str)}
+            named = values if named is None else named & values
+    return None if named is None else tuple(sorted(named))
