@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
+import struct
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -135,3 +138,30 @@ def test_an_answer_that_fails_is_cut_off(held: Server) -> None:
     with stream(held, "fail") as answer:
         assert answer.status == 200
     assert "a streamed answer failed: builtins.ConnectionError" in held.log
+
+
+@pytest.mark.parametrize("again", range(3))
+def test_who_hangs_up_gives_its_place_back(held: Server, tmp_path: Path, again: int) -> None:
+    """Noticed when the next piece is sent, at the latest; until then the only place is taken."""
+    heard, logged = tmp_path / "heard", len(held.log)
+    connection = socket.create_connection(("127.0.0.1", urlsplit(held.url).port or 0), PATIENCE)
+    body = json.dumps({"query": str(heard), "stream": True}).encode()
+    head = f"POST /v3/workspaces/w/chat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    connection.sendall(head.encode() + body)
+    received = b""
+    while b'"first"' not in received:
+        received += connection.recv(10_000)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # what follows is refused by a reset
+    connection.close()
+    heard.touch()
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        with stream(held, str(heard)) as answer:
+            if answer.status == 200:
+                assert [next_event(answer)["done"] for _ in range(3)] == [False, False, True]
+                answer.read()
+                break
+            assert answer.status == 503
+        assert time.monotonic() < deadline, "its place was never given back"
+        time.sleep(0.05)
+    assert "Traceback" not in held.log[logged:]
