@@ -1,0 +1,31 @@
+"""The newest clients and answers that take a while: pieces as they are made, a broken answer, no room, and callers that do not wait."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from e2e.runs import E2E
+from e2e.server import Server
+from e2e.test_streaming import held as held
+
+pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(400), pytest.mark.xdist_group("slow")]
+
+
+def run(*words: str, **further: str) -> None:
+    done = subprocess.run(words, env={"PATH": os.environ["PATH"], **further}, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout) == "as expected"
+
+
+def test_python(published_client: Path, held: Server, tmp_path: Path) -> None:
+    module = (str(published_client), "-m", "e2e.published_client.slow", held.url, str(tmp_path))
+    run(*module, PYTHONPATH=str(E2E.parent), PYTHONDONTWRITEBYTECODE="1")
+
+
+def test_node(node_client: Path, held: Server, tmp_path: Path) -> None:
+    run("node", str(E2E / "node_client" / "slow.mjs"), held.url, str(node_client), str(tmp_path))
