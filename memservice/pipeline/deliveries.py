@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
-from memservice.pipeline.worker import DELIVERIES_AT_ONCE
+from memservice.pipeline.turns import DELIVERIES_AT_ONCE
 from memservice.services import outbox
 
 
@@ -35,6 +36,11 @@ class Deliveries:
             self._in_hand.add(unit)
         self._pool.submit(self._run, unit)
 
+    def crowded(self) -> bool:
+        """Do some wait for a thread?"""
+        with self._changed:
+            return len(self._in_hand) > DELIVERIES_AT_ONCE
+
     def wait(self, seconds: float) -> bool:
         """Until none is in hand, or the time is over; returns whether any was or is."""
         with self._changed:
@@ -47,12 +53,12 @@ class Deliveries:
         self._pool.shutdown(cancel_futures=True)
 
     def _run(self, unit: str) -> None:
-        while True:
-            self._work(unit)
-            with self._changed:
-                if unit in self._again:
-                    self._again.discard(unit)
-                    continue
-                self._in_hand.discard(unit)
-                self._changed.notify_all()
-                return
+        self._work(unit)
+        with self._changed:
+            if unit in self._again:
+                self._again.discard(unit)
+                with suppress(RuntimeError):  # closed meanwhile: it is left to others
+                    self._pool.submit(self._run, unit)  # behind those that wait
+                    return
+            self._in_hand.discard(unit)
+            self._changed.notify_all()

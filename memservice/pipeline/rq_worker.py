@@ -28,6 +28,7 @@ from memservice.pipeline.deliveries import Deliveries, is_delivery
 from memservice.pipeline.job_queues import FUNCTION, JobQueues, queue_of
 from memservice.pipeline.runner import run
 from memservice.pipeline.tending import Tending
+from memservice.pipeline.turns import Turn
 from memservice.runtime import Runtime
 
 log = logging.getLogger("memservice.worker")
@@ -159,10 +160,14 @@ class RqProcess:
 
     def _work(self, unit: str) -> None:
         try:
-            report = run(self.rt, unit, self.stop)
+            delivers = is_delivery(unit)
+            report = run(self.rt, unit, Turn(self.stop, self._deliveries.crowded) if delivers else self.stop)
             if report.claimed and self._is_due(unit):
                 # It gave way to others, or is to end: its turn comes again.
-                self.queues.wake([unit])
+                if delivers and report.left and not self.stop.is_set():
+                    self._deliveries.begin(unit)
+                else:
+                    self.queues.wake([unit])
         except RedisError:
             pass  # left to the sweep
         except Unavailable as error:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import takewhile
+from typing import Protocol
 
 from memservice.domain.errors import IndexUnavailable, Unavailable
 from memservice.domain.failures import places
@@ -83,11 +84,19 @@ class RunReport:
     """Steps of tasks that are not finished by them."""
     outcome: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
+    left: bool = False
+    """It was told to stop, and there is work that is due."""
     last: Task | None = None
     """The last task that was done."""
 
 
-def run(rt: Runtime, unit: str, stop: threading.Event | None = None) -> RunReport:
+class Stop(Protocol):
+    """Tells a run to give its unit back: an event, usually."""
+
+    def is_set(self) -> bool: ...
+
+
+def run(rt: Runtime, unit: str, stop: Stop | None = None) -> RunReport:
     """Claim a unit, do its pending tasks in order until none is due, and release it. Returns at once if somebody else holds it.
 
     With `stop` set, the batch in hand is finished and the unit released. Raises `Unavailable` if the store cannot be reached; the
@@ -97,7 +106,7 @@ def run(rt: Runtime, unit: str, stop: threading.Event | None = None) -> RunRepor
         return _run(rt, unit, stop or threading.Event())
 
 
-def _run(rt: Runtime, unit: str, stop: threading.Event) -> RunReport:
+def _run(rt: Runtime, unit: str, stop: Stop) -> RunReport:
     report = RunReport(unit)
     began = time.monotonic()
     seconds = rt.settings.deriver.stale_session_timeout_minutes * 60
@@ -115,7 +124,7 @@ def _run(rt: Runtime, unit: str, stop: threading.Event) -> RunReport:
     return report
 
 
-def _work(rt: Runtime, lease: Lease, seconds: float, report: RunReport, stop: threading.Event) -> None:
+def _work(rt: Runtime, lease: Lease, seconds: float, report: RunReport, stop: Stop) -> None:
     heartbeat = Heartbeat(rt, lease, seconds)
     try:
         _drain(rt, lease, report, stop)
@@ -129,7 +138,7 @@ def _shown(outcome: Counter[str]) -> str:
     return ", ".join(f"{number} {name}" for name, number in sorted(outcome.items())) or "nothing to tell"
 
 
-def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: threading.Event) -> None:
+def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop) -> None:
     most = PENDING_READ
     begun = False
     turn_ends = time.monotonic() + TURN_SECONDS
@@ -140,6 +149,7 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: threading.Event) 
             released = rt.storage.write(lambda view: _release(rt, view, lease, report, stop.is_set()))
             if released is None:
                 continue
+            report.left = released.left
             webhooks.tell(rt, released.event)
             return
         tasks = pending[:1]
@@ -234,16 +244,18 @@ def _due(rt: Runtime, unit: str, begun: bool) -> list[Task]:
 class _Released:
     event: webhooks.Event | None
     """To be told, now that the unit is worked off."""
+    left: bool = False
 
 
 def _release(rt: Runtime, view: View, lease: Lease, report: RunReport, stopping: bool) -> _Released | None:
     """Give the unit up; None if work arrived in the meantime. In one transaction, so that nothing falls between two runs."""
     first = view.tasks.pending(lease.unit, 1)
-    if first and first[0].not_before <= rt.clock() and not stopping:
+    left = bool(first) and first[0].not_before <= rt.clock()
+    if left and not stopping:
         return None
     if view.tasks.release(lease) and not first and report.last is not None and report.last.kind in TOLD_WHEN_EMPTY:
         return _Released(webhooks.queue_empty(rt, view, report.last))
-    return _Released(None)
+    return _Released(None, left)
 
 
 def _commit(rt: Runtime, view: View, lease: Lease, prepared: Prepared, tasks: Sequence[Task]) -> Outcome | Unfinished:

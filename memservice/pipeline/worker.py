@@ -8,19 +8,18 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 
 from memservice.domain.errors import Unavailable
 from memservice.domain.failures import places
 from memservice.pipeline.runner import RunReport, run
 from memservice.pipeline.tending import Tending, units_at_once
+from memservice.pipeline.turns import DELIVERIES_AT_ONCE, Turn
 from memservice.runtime import Runtime
 from memservice.services import outbox
 
 log = logging.getLogger("memservice.worker")
 
-DELIVERIES_AT_ONCE = 8
-"""Endpoints that one worker delivers to at the same time. They wait on strangers' servers, so they have threads of their own, and
-whatever an endpoint does holds up no other work."""
 SLICE_SECONDS = 0.5
 """Longest wait in one piece, so that a stop is heard soon."""
 STORE_PAUSE_SECONDS = 1.0
@@ -39,6 +38,7 @@ class Worker:
         self.tending = Tending(rt)
         self._delivering: dict[str, Future[RunReport]] = {}
         """Units of webhooks that are in hand, or wait for a thread."""
+        self._noting = threading.Lock()
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop. The store being away is logged and waited for; it never ends the worker."""
@@ -96,13 +96,21 @@ class Worker:
         units = [unit for unit in units if unit not in self._delivering]
         for unit in units:
             if unit.startswith(f"{outbox.WEBHOOK}:"):
-                self._delivering[unit] = pools.deliveries.submit(run, self._rt, unit, stop)
+                self._delivering[unit] = pools.deliveries.submit(self._deliver, pools, unit, stop)
         units = [unit for unit in units if unit not in self._delivering]
         if self._at_once == 1:
             return [*ended, *(run(self._rt, unit, stop) for unit in _until(stop, units))]
         futures: list[Future[RunReport]] = [pools.units.submit(run, self._rt, unit, stop) for unit in units]
         wait(futures)
         return [*ended, *(future.result() for future in futures)]
+
+    def _deliver(self, pools: _Pools, unit: str, stop: threading.Event) -> RunReport:
+        report = run(self._rt, unit, Turn(stop, lambda: len(self._delivering) > DELIVERIES_AT_ONCE))
+        if report.left and not stop.is_set():
+            # In hand as before, but behind those that wait. Its next turn may end before this one is noted, and has to be noted after it.
+            with self._noting, suppress(RuntimeError):  # closed meanwhile: it is left to others
+                self._delivering[unit] = pools.deliveries.submit(self._deliver, pools, unit, stop)
+        return report
 
     def _delivered(self) -> list[RunReport]:
         ended = {unit: future for unit, future in self._delivering.items() if future.done()}

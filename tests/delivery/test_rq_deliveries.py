@@ -11,6 +11,7 @@ import pytest
 
 from crash.processes import eventually
 from delivery.workers import Delivery
+from memservice.pipeline import deliveries as deliveries_module
 from memservice.pipeline.deliveries import Deliveries
 from memservice.services import webhooks
 from memservice.services.principal import Principal
@@ -110,6 +111,22 @@ def test_a_unit_is_worked_on_once_at_a_time_and_once_more_for_what_came_meanwhil
     deliveries.wait(10)
     deliveries.close()
     assert sorted(endpoint.done) == ["webhook:1", "webhook:1", "webhook:2"]
+
+
+def test_a_unit_that_is_asked_for_again_goes_behind_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deliveries_module, "DELIVERIES_AT_ONCE", 1)
+    endpoint = Endpoint()
+    deliveries = Deliveries(endpoint)
+    deliveries.begin("webhook:1")
+    assert endpoint.began.wait(10)
+    assert not deliveries.crowded()
+    deliveries.begin("webhook:1")
+    deliveries.begin("webhook:2")
+    assert deliveries.crowded()
+    endpoint.may_end.set()
+    deliveries.wait(10)
+    deliveries.close()
+    assert endpoint.done == ["webhook:1", "webhook:2", "webhook:1"]
 
 
 def test_the_end_waits_for_those_that_were_begun() -> None:

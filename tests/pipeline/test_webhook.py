@@ -18,7 +18,7 @@ import pytest
 from memservice.domain.errors import NotFound
 from memservice.domain.records import Delivery, Task, WebhookEndpoint
 from memservice.hookspecs import hookimpl
-from memservice.pipeline import maintenance
+from memservice.pipeline import maintenance, turns, worker
 from memservice.pipeline.worker import Worker
 from memservice.runtime import Runtime
 from memservice.services import erasure, outbox, sessions, webhooks, workspaces
@@ -456,6 +456,36 @@ def test_hanging_endpoints_hold_up_no_other_work(start: Start) -> None:
             stuck.close()
             thread.join(15)
         assert not thread.is_alive()
+
+
+def test_endpoints_take_turns_where_there_are_more_of_them_than_threads(
+    start: Start, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that answers just in time, and has much to be told, would keep all others waiting."""
+    monkeypatch.setattr(worker, "DELIVERIES_AT_ONCE", 1)
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
+    place = opened(start)
+    register(place, receiver, "/slow")
+    for _ in range(4):
+        emit_test(place)
+    register(place, receiver, "/other")
+    emit_test(place)
+    place.work()
+    paths = [request.path for request in receiver.requests]
+    assert sorted(paths) == ["/other"] + ["/slow"] * 5
+    assert paths.index("/other") <= 2
+    slow = [request.headers["webhook-id"] for request in receiver.requests if request.path == "/slow"]
+    assert slow == [task.payload["event_uid"] for task in place.tasks(outbox.WEBHOOK) if task.payload["event_uid"] in slow], "in order"
+
+
+def test_an_endpoint_that_nobody_waits_behind_is_told_everything_in_one_turn(
+    place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
+    register(place, receiver)
+    for _ in range(5):
+        emit_test(place)
+    assert [report.done for report in place.work()] == [5]
 
 
 def _until(condition: Callable[[], bool], seconds: float = 15.0) -> float:
