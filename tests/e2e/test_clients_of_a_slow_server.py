@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from e2e.command_line import Commands
 from e2e.runs import E2E
 from e2e.server import Server
 from e2e.test_streaming import held as held
+from e2e.test_streaming import next_event, stream
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(400), pytest.mark.xdist_group("slow")]
 
@@ -29,3 +31,19 @@ def test_python(published_client: Path, held: Server, tmp_path: Path) -> None:
 
 def test_node(node_client: Path, held: Server, tmp_path: Path) -> None:
     run("node", str(E2E / "node_client" / "slow.mjs"), held.url, str(node_client), str(tmp_path))
+
+
+def test_commands(commands: Path, held: Server, tmp_path: Path) -> None:
+    """A command tries again as often as its client does, and then says by its exit code that it was the server."""
+    heard = tmp_path / "heard"
+    honcho = Commands(commands, held.url, tmp_path, "w")
+    try:
+        with stream(held, str(heard)) as answer:
+            next_event(answer)
+            refused = honcho.run("peer", "chat", "x", "-p", "alice")
+            assert (refused.code, refused.error["code"]) == (2, "SERVER_ERROR")
+            assert "try again" in refused.error["message"]
+            heard.touch()
+            answer.read()
+    finally:
+        honcho.close()
