@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, NoReturn
 
 from memservice.domain.errors import InvalidInput
@@ -18,6 +19,9 @@ Loc = tuple[str | int, ...]
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 JSON_DEPTH_MAX = 100
 """Containers inside containers, the outermost counting as 1."""
+JSON_VALUES_MAX = 1_000_000
+"""Values in one body. Of little ones, a body that is not too long holds so many that a process would be at it for a minute, and serve
+nobody else meanwhile."""
 
 METADATA_KEYS_MAX = 100
 METADATA_DEPTH_MAX = 5
@@ -31,7 +35,9 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Characters that move the cursor or worse, but for tabs and ends of lines."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_STRING_OR_MARK = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[,\[{]', re.DOTALL)
 _OUT_OF_RANGE = "Number out of range: {}. Numbers must be finite doubles or 64-bit integers"
+_TOO_MANY = f"JSON may hold at most {JSON_VALUES_MAX} values: send it in parts"
 _TOO_DEEP = f"JSON may be nested at most {JSON_DEPTH_MAX} levels deep"
 
 
@@ -91,6 +97,8 @@ def loads(raw: bytes, loc: Sequence[str | int] = ("body",)) -> Any:
     """
     try:
         text = raw.decode("utf-8")
+        if _too_many(text):
+            raise InvalidInput.at(*loc, message=_TOO_MANY)
         value = _DECODER.decode(text)
     except UnicodeDecodeError as error:
         raise InvalidInput.at(*loc, error.start, message="JSON decode error: not UTF-8", kind="json_invalid") from error
@@ -106,6 +114,15 @@ def loads(raw: bytes, loc: Sequence[str | int] = ("body",)) -> Any:
     if "\\u" in text and _SURROGATE_ESCAPE.search(text):
         check_json(value, loc)
     return value
+
+
+def _too_many(text: str) -> bool:
+    """Whether there are more values than are read. Each but the first comes after a mark that stands outside the strings; of long texts
+    that people write hardly one has so many marks that it is looked at closely."""
+    if text.count(",") + text.count("[") + text.count("{") <= JSON_VALUES_MAX:
+        return False
+    marks = (1 for found in _STRING_OR_MARK.finditer(text) if found.end() - found.start() == 1)
+    return next(islice(marks, JSON_VALUES_MAX, None), None) is not None
 
 
 def check_json(value: object, loc: Sequence[str | int]) -> None:

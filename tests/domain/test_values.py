@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from memservice.domain import values
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.values import SCOPE_NAME_MAX, check_json, check_metadata, loads, name_problem, shown, strip_nul
 from memservice.testing import strategies as s
@@ -54,6 +55,22 @@ def test_numbers_that_no_column_holds(raw: bytes) -> None:
 @pytest.mark.parametrize("raw", [b"9223372036854775807", b"-9223372036854775808", b"1.7976931348623157e308", b"1e-999", b'"1e999 NaN"'])
 def test_numbers_that_fit(raw: bytes) -> None:
     assert loads(raw) == json.loads(raw)
+
+
+@pytest.mark.parametrize("value", [b"[]", b"{}", b'"ab"', b"1", b'{"a":1}'])
+def test_more_values_than_are_read(monkeypatch: pytest.MonkeyPatch, value: bytes) -> None:
+    """They are refused before any is made, in a time that does not grow with their number."""
+    monkeypatch.setattr(values, "_DECODER", None)
+    problem = refused(b"[" + b",".join([value] * (values.JSON_VALUES_MAX + 1)) + b"]")
+    assert (problem.loc, problem.message) == (("body",), "JSON may hold at most 1000000 values: send it in parts")
+
+
+def test_only_values_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not what stands in texts, however they are escaped."""
+    monkeypatch.setattr(values, "JSON_VALUES_MAX", 6)
+    texts = ["[[,,{{,,[[", '",",",\\",",', "\\", ",,,,\n,,,"]
+    assert loads(json.dumps(texts).encode()) == texts
+    assert refused(json.dumps([*texts, 1, 2, 3]).encode()).message.startswith("JSON may hold")
 
 
 def test_surrogates() -> None:
