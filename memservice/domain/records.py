@@ -358,7 +358,7 @@ class WebhookEndpoint:
     uid: str
     workspace_key: int
     url: str
-    secret: str
+    secret: str = field(repr=False)
     state: str = ACTIVE
     """`active`, or `paused` after too many failures."""
     failures: int = 0

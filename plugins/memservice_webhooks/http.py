@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -16,6 +17,8 @@ from memservice.spi.webhooks import Outcome
 from memservice_webhooks.addresses import RESOLVE_SECONDS, Address, Blocked, Guard, Unresolved
 from memservice_webhooks.deadline import Bounded, Deadline
 
+log = logging.getLogger("memservice.webhooks")
+
 MAX_ANSWER = 64 * 1024
 """Bytes of an answer that are read; nobody looks at them, but some servers only act on what they could answer."""
 LOC = ("body", "url")
@@ -23,7 +26,7 @@ _HOST = re.compile(r"(?=.{1,254}$)(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\
 _BRACKETED = re.compile(r"\[[0-9A-Fa-f:.]+\](?::[0-9]*)?")
 """An IPv6 address and a port: no zone, which means something on this machine only, and nothing beside the brackets."""
 
-_FAILURES = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError, Blocked)
+_FAILURES = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError)
 """What an endpoint, or the way to it, can do to us."""
 
 
@@ -113,6 +116,10 @@ class HttpTransport:
                         break
         except InvalidInput as failure:
             error = str(failure)
+        except Blocked as failure:
+            # Where names lie inside the network is for the operator to know: whoever reads of deliveries may have chosen the name.
+            log.warning("nothing is delivered there: %s", failure)
+            error = f"Blocked: {failure.host} is not at a public address"
         except _FAILURES as failure:
             # Once there is a status, what becomes of the rest of the answer matters to nobody.
             if status is None:

@@ -141,6 +141,12 @@ def test_each_endpoint_has_its_secret_and_its_own_event_id(place: Place, receive
     assert by_path["/1"].headers["webhook-id"] != by_path["/2"].headers["webhook-id"]
 
 
+def test_a_secret_does_not_show_where_its_endpoint_does(place: Place, receiver: Receiver) -> None:
+    hook = register(place, receiver)
+    assert hook.uid in repr(hook)
+    assert hook.secret not in repr(hook)
+
+
 def test_a_unit_that_is_worked_off_is_told_of(place: Place, receiver: Receiver) -> None:
     register(place, receiver)
     place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 import time
@@ -142,7 +143,7 @@ def test_a_connection_that_is_cut_is_a_failure(receiver: Receiver) -> None:
 
 def test_without_leave_loopback_is_not_connected_to(receiver: Receiver) -> None:
     outcome = HttpTransport((), 2).deliver(receiver.url(), BODY, {})
-    assert outcome.error == "Blocked: 127.0.0.1 is at 127.0.0.1, which is not a public address"
+    assert outcome.error == "Blocked: 127.0.0.1 is not at a public address"
     assert receiver.requests == []
 
 
@@ -154,9 +155,21 @@ def test_a_name_that_changes_its_address_after_registration_leads_nowhere(monkey
     url = receiver.url(host="rebound.example")
     guarded.check(url)
     outcome = guarded.deliver(url, BODY, {})
-    assert outcome.error == "Blocked: rebound.example is at 127.0.0.1, which is not a public address"
+    assert outcome.error == "Blocked: rebound.example is not at a public address"
     assert asked == ["rebound.example"] * 2
     assert tried == []
+
+
+def test_the_operator_is_told_where_a_blocked_name_leads_and_nobody_else(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else whoever may register endpoints could look up names of the inner network."""
+    resolve_to(monkeypatch, ["10.20.30.40"])
+    with caplog.at_level(logging.WARNING, "memservice.webhooks"):
+        outcome = HttpTransport((), 2).deliver("http://inner.example/", BODY, {})
+    assert outcome.error is not None
+    assert "10.20.30.40" not in outcome.error
+    assert "inner.example is at 10.20.30.40, which is not a public address" in caplog.text
 
 
 def test_what_was_checked_is_what_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
