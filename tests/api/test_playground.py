@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
+import subprocess
 from html import unescape
 from pathlib import Path
 
@@ -76,6 +78,42 @@ def test_the_page_calls_no_validator_and_takes_no_address_from_the_query() -> No
     assert "validatorUrl: null" in start
     assert "queryConfigEnabled: false" in start
     assert "persistAuthorization: false" in start
+
+
+STARTED = """
+const [start, address, documents] = process.argv.slice(1);
+const page = { dataset: { documents }, append() {}, setAttribute() {} };
+let given;
+require("vm").runInNewContext(require("fs").readFileSync(start, "utf-8"), {
+  document: { getElementById: () => page, createElement: () => ({ setAttribute() {} }) },
+  location: new URL(address),
+  URL, URLSearchParams,
+  SwaggerUIBundle: Object.assign((options) => { given = options; }, { presets: { apis: {} } }),
+});
+const update = given.plugins[0]().statePlugins.spec.wrapActions.updateJsonSpec((described) => described);
+console.log(JSON.stringify({ url: given.url, validatorUrl: given.validatorUrl, described: update({ info: { title: "t" } }) }));
+"""
+"""What the page's script asks of Swagger UI at an address."""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node, which runs the page's script")
+@pytest.mark.parametrize(
+    ("address", "document", "root"),
+    [
+        ("http://localhost:8000/docs", "v3/openapi.json", "http://localhost:8000"),
+        ("http://localhost:8000/docs?of=v1#/messages", "v1/openapi.json", "http://localhost:8000"),
+        ("http://localhost:8000/docs?of=https://elsewhere.example/x.json", "v3/openapi.json", "http://localhost:8000"),
+        ("https://example.org/some/prefix/docs", "v3/openapi.json", "https://example.org/some/prefix"),
+    ],
+)
+def test_requests_go_where_the_page_came_from(address: str, document: str, root: str) -> None:
+    """Behind a proxy's prefix as well: the key must not be sent to what else lives on that host."""
+    documents = json.dumps([{"name": name, "path": f"{name}/openapi.json"} for name in ("v3", "v1")])
+    command = ["node", "-e", STARTED, "--", str(FOLDER / "page" / "start.js"), address, documents]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    described = {"info": {"title": "t"}, "servers": [{"url": root}]}
+    assert json.loads(done.stdout) == {"url": document, "validatorUrl": None, "described": described}
 
 
 @pytest.mark.parametrize(

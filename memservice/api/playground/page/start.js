@@ -18,10 +18,19 @@ if (documents.length > 1) {
   list.hidden = false;
 }
 
+// Requests go where the page came from, prefix and all: without this they would leave the prefix, and take the key along.
+const here = new URL(".", location.href).href.replace(/\/$/, "");
+const ServedHere = () => ({
+  statePlugins: {
+    spec: { wrapActions: { updateJsonSpec: (update) => (described) => update({ ...described, servers: [{ url: here }] }) } },
+  },
+});
+
 SwaggerUIBundle({
   url: chosen.path,
   domNode: root,
   presets: [SwaggerUIBundle.presets.apis],
+  plugins: [ServedHere],
   layout: "BaseLayout",
   deepLinking: true,
   displayRequestDuration: true,
