@@ -140,6 +140,20 @@ def test_what_was_superseded_goes_with_it_and_provenance_is_followed_through_it(
     assert states(place)["likes warm drinks"] == DELETED
 
 
+def test_a_statement_that_gave_way_goes_too_and_what_rests_on_it(place: Place) -> None:
+    known(place)
+
+    def supersede(view: Any) -> None:
+        heir = view.rows.get(Conclusion, where(observer=SCOPE, content="I own a boat."))
+        view.rows.change(Conclusion, where(observer=SCOPE, content="I like tea."), state=SUPERSEDED, superseded_by=heir.key)
+
+    place.rt.storage.write(supersede)
+    take_out(place)
+    place.work()
+    assert {states(place)[content] for content in ("I like tea.", "I own a boat.", "likes warm drinks", "likes cups")} == {DELETED}
+    assert states(place)["is musical"] == LIVE
+
+
 def test_the_card_is_written_anew_and_what_is_left_is_consolidated(place: Place) -> None:
     known(place)
     before = len(place.tasks(outbox.DREAM))
