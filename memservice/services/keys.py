@@ -92,7 +92,10 @@ def mint(rt: Runtime, who: Principal, wanted: Wanted, expires_at: datetime | Non
 
 
 def mint_by_uid(rt: Runtime, who: Principal, named: Claims, expires_at: datetime | None = None) -> Minted:
-    """A new key of generation 1, for the app, user, session or collection that `named` names by uid; it need not exist."""
+    """A new key of generation 1, for the app, user, session or collection that `named` names by uid; it need not exist.
+
+    Its label says which, since the present names do not say it of a collection, nor of what does not exist.
+    """
     access.require_admin(who)
     now = rt.clock()
     expires_at = None if expires_at is None else expires_at.replace(microsecond=0)
@@ -106,6 +109,7 @@ def mint_by_uid(rt: Runtime, who: Principal, named: Claims, expires_at: datetime
         known = access.translated(view, named, collections=True)
         key = ApiKey(
             uid=claims.id or "",
+            label=_narrowest(named),
             workspace=known.workspace,
             peer=known.peer,
             session=known.session,
@@ -117,6 +121,16 @@ def mint_by_uid(rt: Runtime, who: Principal, named: Claims, expires_at: datetime
     stored = rt.storage.write(store)
     log.info("minted the key %s", stored.uid)
     return Minted(stored, signer.sign(claims))
+
+
+def _narrowest(named: Claims) -> str:
+    uids = (
+        ("collection", named.collection_uid),
+        ("session", named.owned_session_uid),
+        ("user", named.user_uid),
+        ("app", named.app_uid),
+    )
+    return next(f"{noun} {uid}" for noun, uid in uids if uid)[:MAX_LABEL]
 
 
 def _new_id() -> str:
@@ -169,7 +183,8 @@ def revoke_token(rt: Runtime, who: Principal, token: str) -> ApiKey:
         if view.keys.by_uid(uid) is None:
             if claims.id is not None:
                 raise Unauthorised(UNKNOWN)
-            view.keys.add(_foreign(uid, claims, now))
+            known = access.translated(view, claims, collections=True) if access.names_by_uid(claims) else claims
+            view.keys.add(_foreign(uid, known, now))
         view.keys.revoke(uid, now)
         found = view.keys.by_uid(uid)
         assert found is not None

@@ -12,9 +12,10 @@ import jwt
 import pytest
 from werkzeug.test import TestResponse
 
-from api.auth_world import Keyed, Places, populate, signed
+from api.auth_world import ALL, Keyed, Places, populate, signed
 from api.test_auth_matrix import ANYBODY, EVERYWHERE, HEADERS, _contents
 from memservice.app import create_app
+from memservice.services import keys
 from memservice.settings import load_settings
 
 KEYS: dict[str, dict[str, Any]] = {
@@ -316,9 +317,24 @@ def test_a_key_is_listed_and_revoked_as_any_other(world: World) -> None:
     token = made(world, user_id="{alice}")
     key = world.keyed.do("GET", "/v3/keys?reverse=true&size=1")["items"][0]
     assert (key["workspace_id"], key["peer_id"], key["admin"]) == ("acme", "alice", False)
+    assert key["label"] == f"user {world.names['alice']}"
     assert world.ask("PUT USER", token).status_code == 200
     world.keyed.do("DELETE", f"/v3/keys/{key['id']}")
     assert world.ask("PUT USER", token).status_code == 401
+
+
+def test_the_list_does_not_show_a_key_of_a_collection_as_one_of_its_workspace(world: World) -> None:
+    made(world, app_id="{acme}", user_id="{alice}", collection_id="{collection}")
+    made(world, app_id="x" * 300)
+    of_nothing, of_collection = world.keyed.do("GET", "/v3/keys?reverse=true&size=2")["items"]
+    assert (of_collection["workspace_id"], of_collection["label"]) == ("acme", f"collection {world.names['collection']}")
+    assert (of_nothing["workspace_id"], of_nothing["label"]) == (None, f"app {'x' * 196}")
+
+
+def test_a_revoked_key_of_another_server_is_listed_by_what_it_opened(world: World) -> None:
+    keys.revoke_token(world.keyed.runtime, ALL, world.key("user"))
+    (key,) = [item for item in world.keyed.do("GET", "/v3/keys?size=100")["items"] if item["peer_id"] == "alice"]
+    assert (key["label"], key["workspace_id"], key["revoked_at"] is not None) == ("made by another server", "acme", True)
 
 
 def test_clients_of_the_second_generation_ask_for_theirs_here(world: World) -> None:

@@ -46,6 +46,13 @@ def test_narrow_keys_and_the_list(memservice: Run) -> None:
     assert made.stdout.strip() not in "\n".join(lines)
 
 
+def test_a_label_does_not_make_lines_of_its_own(memservice: Run) -> None:
+    memservice("keys", "create", "--workspace", "acme", "--label", "a\n\x1b[31mfake  everything  works\r\u202eé", **AUTH)
+    lines = memservice("keys", "list", **AUTH).stdout.splitlines()
+    assert len(lines) == 2
+    assert lines[1].endswith("  a\ufffd\ufffd[31mfake  everything  works\ufffd\ufffdé")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
