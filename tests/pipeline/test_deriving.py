@@ -118,6 +118,15 @@ def test_observers_hold_the_same_in_collections_of_their_own(place: Place) -> No
     assert len(place.reasoner.requests) == 1, "the reasoner is asked once, whoever observes"
 
 
+def test_a_speaker_who_observes_others_holds_its_own_statements_once(place: Place) -> None:
+    place.join("s", alice=MemberConfig(observe_others=True), bob=MemberConfig(observe_others=True))
+    place.say("s", ("alice", "I keep bees."))
+    place.work()
+    for observer in ("alice", "bob"):
+        assert [(row.content, row.times_derived) for row in place.conclusions(observer, "alice")] == [("I keep bees.", 1)]
+    assert (place.outcome("stored"), place.outcome("reinforced")) == (2, 0)
+
+
 def test_who_observes_is_settled_when_the_message_comes(place: Place) -> None:
     place.join("s", bob=MemberConfig(observe_others=True))
     place.say("s", ("alice", "I live in Oslo."))
