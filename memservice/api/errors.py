@@ -38,7 +38,8 @@ UNAVAILABLE = "The store cannot be used at the moment: try again"
 """What is wrong with it, with hosts, paths and users, is for the log alone."""
 UNEXPECTED = "An unexpected error occurred"
 TOO_LARGE = f"The request's body is too large: at most {MAX_BODY} bytes are read"
-TEXTS = {404: "Not Found", 405: "Method Not Allowed", 408: "The request's body did not come in time: send it again", 413: TOO_LARGE}
+BROKEN_OFF = "The request's body did not come whole, or not in time: send it again"
+TEXTS = {404: "Not Found", 405: "Method Not Allowed", 408: BROKEN_OFF, 413: TOO_LARGE}
 """What the framework's own errors say."""
 
 

@@ -1,9 +1,12 @@
 """The application as gunicorn loads it, once in each of its processes, after forking."""
 
 import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask
 from gunicorn.errors import AppImportError
+from gunicorn.http.errors import ParseException
 
 from memservice.api.routing import EXTENSION
 from memservice.app import create_app
@@ -12,6 +15,23 @@ from memservice.serving.logs import set_up_logging
 from memservice.serving.schema import wait_for_schema
 from memservice.settings import load_settings
 
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+
+class _Body:
+    """A request's body. Where its chunks are none gunicorn raises an error of its own kind; everybody else expects one of a stream."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            data: bytes = self._body.read(size)
+        except ParseException as error:
+            raise OSError("the request's body is not whole") from error
+        return data
+
 
 def _load() -> Flask:
     settings = load_settings()
@@ -19,6 +39,13 @@ def _load() -> Flask:
     made = create_app(settings)
     # Opened now rather than by the first request, which would have to wait for it.
     wait_for_schema(made.extensions[EXTENSION].runtime, threading.Event())
+    serve = made.wsgi_app
+
+    def with_body(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        environ["wsgi.input"] = _Body(environ["wsgi.input"])
+        return serve(environ, start_response)
+
+    made.wsgi_app = with_body  # type: ignore[method-assign]  # as Flask says to add one around it
     return made
 
 

@@ -161,9 +161,20 @@ def test_half_requests_hold_up_nobody(port: int, half: bytes) -> None:
         if b"Content-Type" in half:
             head, _, body = answer.partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 408 ")
-            assert "did not come in time" in json.loads(body)["detail"]
+            assert "not in time" in json.loads(body)["detail"]
         else:
             assert answer == b""
     finally:
         for connection in started:
             connection.close()
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("chunk", [b"zz\r\n{}\r\n0\r\n\r\n", b"2\r\n{}x\r\n0\r\n\r\n", b"-1\r\n"])
+def test_chunks_that_are_none_are_no_error_of_the_server(port: int, chunk: bytes) -> None:
+    head = b"POST /v3/workspaces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
+        connection.sendall(head + chunk)
+        answer = b"".join(iter(lambda: connection.recv(10_000), b""))
+    assert answer.startswith(b"HTTP/1.1 408 "), answer
+    assert b"did not come whole" in answer
