@@ -12,8 +12,10 @@ from memservice.domain.records import DELETED, DELETING, Collection, Session
 from memservice.pipeline import derive
 from memservice.services import conclusions, outbox, peers, sessions, workspaces
 from memservice.services.conclusions import ConclusionDraft
+from memservice.services.indexing import CONCLUSION
 from memservice.services.sessions import MemberConfig
 from memservice.spi.capabilities import Capability
+from memservice.spi.where import EVERYTHING
 from pipeline.fakes import Scripted
 from pipeline.place import WHO, WORKSPACE, Place
 
@@ -116,6 +118,27 @@ def test_observers_hold_the_same_in_collections_of_their_own(place: Place) -> No
     assert place.conclusions("alice")[0].uid != place.conclusions("bob", "alice")[0].uid
     assert (place.counted("alice"), place.counted("bob", "alice")) == (1, 1)
     assert len(place.reasoner.requests) == 1, "the reasoner is asked once, whoever observes"
+
+
+def test_who_left_observes_no_more(place: Place) -> None:
+    place.join("s", bob=MemberConfig(observe_others=True))
+    sessions.remove_peers(place.rt, WHO, WORKSPACE, "s", ["bob"])
+    place.say("s", ("alice", "I live in Oslo."))
+    place.work()
+    assert place.texts("alice") == ["I live in Oslo."]
+    assert place.texts("bob", "alice") == []
+
+
+def test_a_deleted_conclusion_is_counted_and_indexed_no_more(place: Place) -> None:
+    place.say("s", ("alice", "I keep bees."), ("alice", "I live in Oslo."))
+    place.work()
+    gone = next(row for row in place.conclusions("alice") if "bees" in row.content)
+    conclusions.delete(place.rt, WHO, WORKSPACE, gone.uid)
+    place.work()
+    assert place.counted("alice") == 1
+    with place.rt.storage.read() as view:
+        found = place.rt.storage.text.search(view, CONCLUSION, gone.workspace_key, ["bee", "oslo"], 10, EVERYTHING)
+    assert [hit.key for hit in found.hits] == [row.key for row in place.conclusions("alice")]
 
 
 def test_a_speaker_who_observes_others_holds_its_own_statements_once(place: Place) -> None:
