@@ -62,7 +62,9 @@ scenario('summaries_are_written_as_the_session_grows', async () => {
   const { shortSummary, longSummary } = await session.summaries()
   assert.deepEqual([shortSummary.messageId, longSummary], [stored[9].id, null])
   assert.ok(shortSummary.content.includes('harbour'))
-  assert.deepEqual(ids((await session.context()).messages), ids(stored.slice(9)))
+  const [whole, without] = [await session.context(), await session.context({ summary: false })]
+  assert.deepEqual([whole.summary.content, ids(whole.messages)], [shortSummary.content, ids(stored.slice(9))])
+  assert.deepEqual([without.summary, ids(without.messages)], [null, ids(stored)])
 })
 
 scenario('conclusions_are_made_found_and_deleted', async () => {

@@ -152,6 +152,7 @@ scenario('scopes_bound_what_is_recalled', async () => {
   assert.deepEqual(ids(await every(await scope.sessions())), ['farm', 'new'])
   assert.deepEqual(ids(await every(await scope.sessions({ reverse: true, size: 1 }))), ['new', 'farm'])
   assert.deepEqual(statements(await alice.representation({ scope })), ['I keep seven goats on the island.'])
+  assert.deepEqual(statements(await alice.representation({ scope: [scope, 'another'] })), ['I keep seven goats on the island.'])
   assert.deepEqual(statements(await alice.representation({ sessions: [clinic] })), ['My left knee hurts since the marathon.'])
   assert.equal(statements(await alice.representation()).length, 2)
   assert.deepEqual(new Set((await honcho.search('goats knee', { scope: 'private' })).map((m) => m.sessionId)), new Set(['farm']))

@@ -5,7 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from honcho.api_types import SessionPeerConfig  # type: ignore[import-not-found]  # installed in the client's own environment only
+from honcho.api_types import (  # type: ignore[import-not-found]  # installed in the client's own environment only
+    SessionConfiguration,
+    SessionPeerConfig,
+    SummaryConfiguration,
+)
 
 from e2e.list_options import second_pages
 from e2e.published_client.harness import Caller, contents, ids, scenario
@@ -121,3 +125,18 @@ async def a_dream_is_of_a_session_s_pair(c: Caller) -> None:
     await c.settled(honcho)
     left = contents(await c.every(await c(alice.conclusions).list(reverse=True)))
     assert left == ["My favourite colour is blue.", "I moved to Berlin."]
+
+
+@scenario
+async def summaries_are_written_and_left_out_as_asked(c: Caller) -> None:
+    honcho = c.honcho()
+    alice = await c(honcho).peer("alice")
+    often = SessionConfiguration(summary=SummaryConfiguration(messages_per_short_summary=10, messages_per_long_summary=20))
+    session = await c(honcho).session("talk", configuration=often)
+    stored = await c.talk(session, *[(alice, f"On day {day} I counted {day * 7} birds at the harbour.") for day in range(11)])
+    await c.settled(honcho)
+    summaries = await c(session).summaries()
+    assert (summaries.short_summary.message_id, summaries.long_summary) == (stored[9].id, None)
+    whole, without = await c(session).context(), await c(session).context(summary=False)
+    assert (whole.summary.content, ids(whole.messages)) == (summaries.short_summary.content, ids(stored[9:]))
+    assert (without.summary, ids(without.messages)) == (None, ids(stored))
