@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from memservice.domain.configuration import Resolved, resolve
-from memservice.domain.errors import NotFound, Refused
+from memservice.domain.errors import Refused
 from memservice.domain.filters import where
 from memservice.domain.records import ACTIVE, EXPLICIT, LIVE, PENDING, SUPERSEDED, Collection, Conclusion, Lease, Peer, Session, Task
 from memservice.runtime import Runtime
-from memservice.services import access, indexing, naming, outbox, sessions, workspaces
+from memservice.services import access, indexing, naming, outbox, workspaces
 from memservice.services.conclusions import ensure_collection
 from memservice.services.principal import Principal
 from memservice.spi.nouns.base import NEWEST
@@ -42,9 +42,10 @@ class DreamRequest:
 
 
 def schedule(rt: Runtime, who: Principal, workspace: str, request: DreamRequest) -> bool:
-    """Let a dream run as soon as a worker is free. False if the same one is waiting or running already.
+    """Let a dream run as soon as a worker is free. False if the same one is waiting or running already, or if there is nothing to dream
+    of: of peers that nobody has named to the service yet nothing is held, and of a session that is not there nothing can be held.
 
-    Raises Refused while dreams are switched off, NotFound for a workspace, peer or session that does not exist.
+    Raises Refused while dreams are switched off, NotFound for a workspace that does not exist.
     """
     access.require(who, workspace)
     if not rt.settings.dream.enabled:
@@ -55,12 +56,9 @@ def schedule(rt: Runtime, who: Principal, workspace: str, request: DreamRequest)
         observed = request.observed or request.observer
         found = view.peers.by_slugs(place.key, sorted({request.observer, observed}))
         naming.refuse_scope(observed, found.get(observed), ("body", "observed"))
-        for name in (request.observer, observed):
-            if name not in found:
-                raise NotFound(f"Peer {name} not found in workspace {workspace}")
         session = view.sessions.by_slug(place.key, request.session) if request.session else None
-        if request.session and (session is None or session.state != ACTIVE):
-            raise sessions.not_found(workspace, request.session)
+        if not {request.observer, observed} <= found.keys() or (request.session and (session is None or session.state != ACTIVE)):
+            return False
         return enqueue(rt, view, found[request.observer], found[observed], request.kind, session=session, rebuild=request.rebuild)
 
     return rt.storage.write(change)

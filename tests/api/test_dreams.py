@@ -66,13 +66,14 @@ class TestSchedule:
         card = api.ok(api.get("/peers/alice/card"))["peer_card"]
         assert any("Berlin" in line for line in card)
 
-    def test_unknown_things_are_named(self, api: Api) -> None:
+    def test_there_is_nothing_to_dream_of_whom_nobody_knows(self, api: Api) -> None:
+        """Clients name peers before the service has heard of them."""
         api.missing(dream(api, observer="alice"), api.workspace)
         api.peer("alice")
-        api.missing(dream(api, observer="nobody"), "nobody")
-        api.missing(dream(api, observer="alice", observed="nobody"), "nobody")
-        api.missing(dream(api, observer="alice", session_id="nowhere"), "nowhere")
+        for body in ({"observer": "nobody"}, {"observed": "nobody"}, {"session_id": "nowhere"}):
+            api.ok(dream(api, **({"observer": "alice"} | body)), 204)
         assert tasks(api) == []
+        assert api.ids("/peers/list") == ["alice"]
 
     def test_a_scope_observes_and_is_not_observed(self, api: Api) -> None:
         api.peer("alice")

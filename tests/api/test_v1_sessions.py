@@ -131,7 +131,9 @@ def test_an_archived_session_goes_on_here_and_is_gone_elsewhere(first: First, us
     assert api.ok(api.get(f"/sessions/{slug}/context"))["messages"] == []
     assert api.post("/peers/alice/chat", {"query": "x", "session_id": slug}).status_code == 404
     dream = {"observer": "alice", "dream_type": "omni", "session_id": slug}
-    assert api.post("/schedule_dream", dream).status_code == 404
+    before = api.ok(api.get("/queue/status"))["total_work_units"]
+    assert api.post("/schedule_dream", dream).status_code == 204
+    assert api.ok(api.get("/queue/status"))["total_work_units"] == before
     found = {message["session_id"] for message in api.ok(api.post("/search", {"query": "parrot"}))}
     assert found == set(api.ids("/sessions/list"))
 

@@ -94,6 +94,19 @@ def stream(server: Server, query: str, path: str = "peers/alice/chat") -> Iterat
         yield answer
 
 
+@contextmanager
+def stream_when_free(server: Server, query: str, path: str = "peers/alice/chat") -> Iterator[http.client.HTTPResponse]:
+    """An answer that is being given has its place until a moment after its last byte was read."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        with stream(server, query, path) as answer:
+            if answer.status != 503:
+                yield answer
+                return
+        assert time.monotonic() < deadline, "the place was never given back"
+        time.sleep(0.05)
+
+
 def next_event(answer: http.client.HTTPResponse) -> Any:
     line = answer.readline()
     assert line.startswith(b"data: "), line
@@ -103,7 +116,7 @@ def next_event(answer: http.client.HTTPResponse) -> Any:
 
 def test_the_first_piece_arrives_before_the_last_is_made(held: Server, tmp_path: Path) -> None:
     heard = tmp_path / "heard"
-    with stream(held, str(heard)) as answer:
+    with stream_when_free(held, str(heard)) as answer:
         assert answer.status == 200
         assert answer.headers["Content-Type"] == "text/event-stream; charset=utf-8"
         assert answer.headers["Transfer-Encoding"] == "chunked"
@@ -116,7 +129,7 @@ def test_the_first_piece_arrives_before_the_last_is_made(held: Server, tmp_path:
 
 def test_slow_answers_leave_room_for_everything_else(held: Server, tmp_path: Path) -> None:
     heard = tmp_path / "heard"
-    with stream(held, str(heard), "chat") as answer:
+    with stream_when_free(held, str(heard), "chat") as answer:
         next_event(answer)
         with stream(held, "x") as refused:
             assert refused.status == 503
@@ -130,12 +143,12 @@ def test_slow_answers_leave_room_for_everything_else(held: Server, tmp_path: Pat
 
 def test_an_answer_that_fails_is_cut_off(held: Server) -> None:
     """The body ends without the last chunk, so no client can take it for complete; the log says why, not what was asked."""
-    with stream(held, "fail") as answer:
+    with stream_when_free(held, "fail") as answer:
         assert next_event(answer) == {"delta": {"content": "first"}, "done": False}
         with pytest.raises((http.client.IncompleteRead, ConnectionError)):
             answer.read()
     # Its place is free again.
-    with stream(held, "fail") as answer:
+    with stream_when_free(held, "fail") as answer:
         assert answer.status == 200
     assert "a streamed answer failed: builtins.ConnectionError" in held.log
 
@@ -154,14 +167,8 @@ def test_who_hangs_up_gives_its_place_back(held: Server, tmp_path: Path, again: 
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # what follows is refused by a reset
     connection.close()
     heard.touch()
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        with stream(held, str(heard)) as answer:
-            if answer.status == 200:
-                assert [next_event(answer)["done"] for _ in range(3)] == [False, False, True]
-                answer.read()
-                break
-            assert answer.status == 503
-        assert time.monotonic() < deadline, "its place was never given back"
-        time.sleep(0.05)
+    with stream_when_free(held, str(heard)) as answer:
+        assert answer.status == 200
+        assert [next_event(answer)["done"] for _ in range(3)] == [False, False, True]
+        answer.read()
     assert "Traceback" not in held.log[logged:]

@@ -28,7 +28,7 @@ keys.as_newest(v3.keys.routes, v3.keys.create_key)
 def trigger_dream(call: Call, workspace_id: str) -> None:
     """Consolidate what `observer` knows about `observed` (itself, if nothing is said), as soon as a worker is free
 
-    Both types are the same now. If such a dream is waiting or running already, nothing happens.
+    Both types are the same now. If such a dream is waiting or running already, or nothing is known yet of these peers, nothing happens.
     """
     body = call.body
     request = services.DreamRequest(observer=body["observer"], kind=services.OMNI, observed=body["observed"] or None)
