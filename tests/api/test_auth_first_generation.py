@@ -113,6 +113,14 @@ def test_of_names_of_both_kinds_the_narrowest_counts(
     assert {name for name, request in requests.items() if status(client, key, *request) == 200} == opened
 
 
+def test_a_scope_is_no_user(client: Client, uids: dict[str, str]) -> None:
+    admin = {"ad": True}
+    call(client, admin, "POST", f"{W}/scopes", {"id": "team"})
+    assert status(client, admin, "POST", f"{W}/scopes/team/sessions", {"session_ids": ["talk"]}) == 204
+    (scope,) = call(client, admin, "POST", f"{W}/peers/list", {"kind": "scope"}).get_json()["items"]
+    assert status(client, {"us": scope["uid"]}, "POST", f"{W}/sessions/talk/messages/list", {}) == 401
+
+
 def test_slugs_are_no_uids(client: Client, uids: dict[str, str]) -> None:
     assert status(client, {"ap": "acme"}, "POST", f"{W}/peers/list", {}) == 401
     assert status(client, {"w": uids["acme"]}, "POST", f"{W}/peers/list", {}) == 401
