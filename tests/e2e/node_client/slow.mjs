@@ -25,6 +25,23 @@ const free = () =>
       return false
     }
   }, 'room')
+// What a call gives as soon as there is room for it: that of an answer before is free a moment after that was read.
+const withRoom = (call) =>
+  until(async () => {
+    try {
+      return { found: await call() }
+    } catch (error) {
+      if (error.status !== 503) throw error
+      return null
+    }
+  }, 'room').then(({ found }) => found)
+// An answer in pieces, of which the first has come.
+const streamed = async (question) => {
+  const asking = await alice()
+  const pieces = (await withRoom(() => asking.chatStream(question)))[Symbol.asyncIterator]()
+  assert.equal((await pieces.next()).value, 'first')
+  return pieces
+}
 const rest = async (pieces) => {
   const found = []
   for (let next = await pieces.next(); !next.done; next = await pieces.next()) found.push(next.value)
@@ -33,23 +50,20 @@ const rest = async (pieces) => {
 
 // Pieces come as they are made.
 let heard = fresh()
-let pieces = (await (await alice()).chatStream(heard))[Symbol.asyncIterator]()
-assert.equal((await pieces.next()).value, 'first')
+let pieces = await streamed(heard)
 assert.equal(existsSync(heard), false)
 touch(heard)
 assert.deepEqual(await rest(pieces), [' and second'])
 
 // A broken answer does not look complete.
 await free()
-pieces = (await (await alice()).chatStream('fail'))[Symbol.asyncIterator]()
-assert.equal((await pieces.next()).value, 'first')
+pieces = await streamed('fail')
 await assert.rejects(rest(pieces))
 
 // Who finds no room is told so, and tries again after the time that the server names.
 await free()
 heard = fresh()
-pieces = (await (await alice()).chatStream(heard))[Symbol.asyncIterator]()
-await pieces.next()
+pieces = await streamed(heard)
 const impatient = await alice()
 for (const call of [impatient.chat(there), impatient.chatStream(there)]) {
   const error = await raises(sdk.ServerError, call)
@@ -72,7 +86,8 @@ globalThis.fetch = plain
 
 // Who does not wait leaves room.
 heard = fresh()
-await raises(sdk.TimeoutError, (await alice({ timeout: 500 })).chat(heard))
+const hasty = await alice({ timeout: 500 })
+await raises(sdk.TimeoutError, withRoom(() => hasty.chat(heard)))
 touch(heard)
 await free()
 console.log(JSON.stringify('as expected'))
