@@ -18,12 +18,12 @@ def scripts() -> ScriptDirectory:
     return ScriptDirectory(Path(__file__).parent / "migrations")
 
 
-def upgrade(connection: sa.Connection, dialect: SqlDialect) -> None:
-    """Bring the schema to the newest revision, in the connection's transaction."""
+def upgrade(connection: sa.Connection, dialect: SqlDialect, to: str = "head") -> None:
+    """Bring the schema to a revision, the newest if nothing is said, in the connection's transaction."""
     history = scripts()
     config = Config()
     # For what only one database has: the migrations themselves name none.
     config.attributes["create_indexes"] = dialect.create_indexes
-    with EnvironmentContext(config, history, fn=lambda revision, context: history._upgrade_revs("head", revision)) as environment:
+    with EnvironmentContext(config, history, fn=lambda revision, context: history._upgrade_revs(to, revision)) as environment:
         environment.configure(connection=connection, target_metadata=metadata, version_table_schema=dialect.schema)
         environment.run_migrations()

@@ -165,6 +165,12 @@ def require_own_peer(who: Principal, peer: str) -> None:
         raise Unauthorised(NOT_PERMISSIONED)
 
 
+def require_sessions(who: Principal, sessions: Sequence[str]) -> None:
+    """A session's key names sessions (by slug) of its workspace: there is but its own."""
+    if who.is_session and not set(sessions) <= {who.session}:
+        raise Unauthorised(NOT_PERMISSIONED)
+
+
 def require_memberships(view: View, who: Principal, sessions: Sequence[str]) -> None:
     """A peer's key names sessions (by slug) of its workspace: it must be an active member of each."""
     if who.is_peer and not _is_member(view, who, sessions):

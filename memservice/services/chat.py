@@ -13,7 +13,7 @@ from typing import Any
 
 from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.errors import InvalidInput, NotFound, Problem
-from memservice.domain.filters import TRUE, Node, all_of, recall_allowlist, where
+from memservice.domain.filters import Node, all_of, recall_allowlist, where
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ARCHIVED, DELETING, EXPLICIT, SCOPE, Message, Peer, Session, Workspace
 from memservice.domain.values import strip_nul
@@ -233,7 +233,7 @@ def _target(view: View, place: Workspace, asked: Peer, target: str | None) -> Pe
 
 def _said(view: View, place: Workspace, options: ChatOptions, reader: Peer | None = None) -> Node:
     """Which messages may be drawn on. A peer whose own key asks gets nothing that was said in a session after it left."""
-    going_on = TRUE if options.archived else places.not_archived(view, place.key)
+    going_on = places.going_on(view, place.key, archived=options.archived)
     return going_on if reader is None else all_of(going_on, recall.open_to(view, reader))
 
 

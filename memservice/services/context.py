@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memservice.domain import tokens
 from memservice.domain.errors import InvalidInput, Problem
@@ -103,6 +103,9 @@ def _of_session(rt: Runtime, who: Principal, workspace: str, session: str, optio
     if options.scope is not None:
         access.refuse_narrow(who)
     _check(session, options)
+    if who.is_session:
+        access.require_sessions(who, options.sessions or ())
+        options = replace(options, sessions=None, limit_to_session=True)  # what was said elsewhere is not for its key
     limit = rt.settings.app.get_context_max_tokens
     budget = limit if options.tokens is None else options.tokens
     if budget > limit:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from memservice.domain.filters import TRUE, Node, where
 from memservice.domain.filters.ast import Not
-from memservice.domain.records import ARCHIVED, Session
+from memservice.domain.records import ARCHIVED, DELETING, Session
 from memservice.spi.nouns import Located
 from memservice.spi.storage import View
 
@@ -19,7 +19,9 @@ def locate(view: View, workspace: str, session: str | None = None, peer: str | N
     return found
 
 
-def not_archived(view: View, workspace: int) -> Node:
-    """The condition on messages that keeps those of archived sessions out of what generations 2 and 3 find."""
-    hidden = tuple(session.key for session in view.rows.page(Session, where(workspace_key=workspace, state=ARCHIVED)))
+def going_on(view: View, workspace: int, *, archived: bool = False) -> Node:
+    """The condition on messages that keeps those of sessions that await erasure out of what is found, and those of archived sessions
+    unless generation 1 asks, where they go on."""
+    states = (DELETING,) if archived else (ARCHIVED, DELETING)
+    hidden = tuple(session.key for session in view.rows.page(Session, where(workspace_key=workspace, state=states)))
     return Not(where(session_key=hidden)) if hidden else TRUE

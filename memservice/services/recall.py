@@ -17,7 +17,7 @@ from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import FALSE, TRUE, Node, all_of, parse_filters, resources, texts_named, where
 from memservice.domain.filters.ast import Any_, Compare, Not
 from memservice.domain.names import candidate_name_tokens, without_names
-from memservice.domain.records import ACTIVE, SCOPE, Conclusion, Message, Peer, Space, Workspace
+from memservice.domain.records import ACTIVE, DELETING, SCOPE, Conclusion, Message, Peer, Space, Workspace
 from memservice.domain.text import analyse
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
@@ -121,7 +121,9 @@ def search(
             if scope is not None:
                 raise scopes.missing(scope, workspace)
             return []
-        if (session is not None and located.session is None) or (peer is not None and located.peer is None):
+        if session is not None and (located.session is None or located.session.state == DELETING):
+            return []
+        if peer is not None and located.peer is None:
             return []
         sessions = _sessions_of(view, place, located.session.key if located.session else None, scope)
         sessions = sessions_named(view, place, condition) if sessions is None else sessions
@@ -130,7 +132,7 @@ def search(
         if located.peer is not None:
             condition = all_of(condition, where(author_key=located.peer.key))
         if session is None:
-            condition = all_of(condition, places.not_archived(view, place.key))
+            condition = all_of(condition, places.going_on(view, place.key))
         return find_messages(rt, view, place.key, query, limit, condition, sessions, remote)
 
 

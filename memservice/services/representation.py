@@ -14,7 +14,7 @@ from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import FALSE, Node, all_of, recall_allowlist, where
 from memservice.domain.records import EXPLICIT, Conclusion, Message, Peer, Workspace
 from memservice.runtime import Runtime
-from memservice.services import access, naming, recall, scopes
+from memservice.services import access, naming, places, recall, scopes
 from memservice.services.embedding import NOT_ASKED, Remote
 from memservice.services.peers import spoken_name
 from memservice.services.principal import Principal
@@ -207,8 +207,8 @@ def _take_best(rt: Runtime, view: View, bounds: Bounds, options: RepresentationO
 
 
 def _quotable(view: View, bounds: Bounds) -> Node:
-    """Messages by the observed peer that the observer can have seen."""
-    own = where(author_key=bounds.observed.key)
+    """Messages by the observed peer, in sessions that go on, that the observer can have seen."""
+    own = all_of(where(author_key=bounds.observed.key), places.going_on(view, bounds.observed.workspace_key))
     if bounds.observer.key == bounds.observed.key:
         return own
     if bounds.sessions is not None and not bounds.sessions:

@@ -10,10 +10,10 @@ from datetime import datetime
 from itertools import groupby
 
 from memservice.domain.filters import TRUE, Node, all_of, matches, where
-from memservice.domain.filters.ast import Compare, Not, Substring
-from memservice.domain.records import DELETING, LIVE, SUPERSEDED, Conclusion, Message, Session
+from memservice.domain.filters.ast import Compare, Substring
+from memservice.domain.records import LIVE, SUPERSEDED, Conclusion, Message
 from memservice.runtime import Runtime
-from memservice.services import evidence, recall
+from memservice.services import evidence, places, recall
 from memservice.services.evidence import Bounds
 from memservice.spi.reasoner import Evidence
 from memservice.spi.rows import Order
@@ -156,9 +156,7 @@ class Tools:
         bounds = self._bounds
         if bounds.sessions is not None:
             return all_of(where(workspace_key=bounds.workspace, session_key=bounds.sessions), bounds.said)
-        going = tuple(session.key for session in view.rows.page(Session, where(workspace_key=bounds.workspace, state=DELETING)))
-        whole = all_of(where(workspace_key=bounds.workspace), bounds.said)
-        return all_of(whole, Not(where(session_key=going))) if going else whole
+        return all_of(where(workspace_key=bounds.workspace), bounds.said, places.going_on(view, bounds.workspace, archived=True))
 
     def _shown(self, rows: Sequence[Conclusion]) -> list[Evidence]:
         self.conclusions_read.update({row.key: row for row in rows if row.key not in self.conclusions_read})

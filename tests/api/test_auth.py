@@ -213,6 +213,24 @@ def test_context_for_a_session_has_no_scope(keyed: Keyed) -> None:
     assert keyed.call("GET", f"{SESSIONS}/room/context?peer_target=alice", ROOM).status_code == 200
 
 
+def test_context_for_a_session_tells_what_was_learnt_in_it(keyed: Keyed) -> None:
+    """A card cannot be told apart by session."""
+    pair = {"observer_id": "alice", "observed_id": "alice"}
+    held = [{"content": f"Alice hums in the {session}.", "session_id": session, **pair} for session in ("room", "hall")]
+    keyed.do("POST", f"{W}/conclusions", {"conclusions": held})
+    keyed.do("PUT", f"{W}/peers/alice/card", {"peer_card": ["Sings in a choir."]})
+    for query in ("peer_target=alice", "peer_target=alice&sessions=room", "peer_target=alice&search_query=hums"):
+        path = f"{SESSIONS}/room/context?{query}"
+        narrow, wide = (keyed.call("GET", path, token).get_json() for token in (ROOM, signed({"w": "acme"})))
+        assert "hums in the room" in narrow["peer_representation"]
+        assert "hall" not in narrow["peer_representation"]
+        assert narrow["peer_card"] is None
+        if "sessions" not in query:
+            assert "hums in the hall" in wide["peer_representation"]
+            assert wide["peer_card"] == ["Sings in a choir."]
+    assert keyed.call("GET", f"{SESSIONS}/room/context?peer_target=alice&sessions=room&sessions=hall", ROOM).status_code == 401
+
+
 @pytest.mark.parametrize("what", ["representation", "chat"])
 @pytest.mark.parametrize(
     ("body", "status"),

@@ -60,6 +60,18 @@ def test_a_deleted_session_cannot_be_written_to_but_read(api: Api) -> None:
     assert [peer["id"] for peer in api.ok(api.get("/sessions/s/peers"))["items"]] == ["alice"]
 
 
+def test_what_was_said_in_a_deleted_session_is_not_found_any_more(api: Api) -> None:
+    api.say("s", ("alice", "The heron nests in Oslo."))
+    api.say("stays", ("alice", "The heron nests in Bergen."))
+    delete_session(api)
+    for path, found in (("", ["Bergen"]), ("/sessions/stays", ["Bergen"]), ("/peers/alice", ["Bergen"]), ("/sessions/s", [])):
+        hits = api.ok(api.post(f"{path}/search", {"query": "Where does the heron nest?"}))
+        assert [hit["content"].split()[-1].rstrip(".") for hit in hits] == found, path
+    representation = {"search_query": "Where does the heron nest?"}
+    assert "Oslo" not in api.ok(api.post("/peers/alice/representation", representation))["representation"]
+    assert "Oslo" not in api.ok(api.post("/peers/alice/chat", {"query": "Where does the heron nest?"}))["content"]
+
+
 def test_after_the_erasure_nothing_is_left_and_the_name_is_free(api: Api) -> None:
     first = api.session("s", metadata={"old": True})
     api.say("s", ("alice", "I live in Oslo."), ("bob", "I play the violin."))

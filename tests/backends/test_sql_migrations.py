@@ -15,7 +15,7 @@ from alembic.migration import MigrationContext
 
 from backends.sqlite_store import migrated, opened
 from memservice.domain.errors import SchemaVersionError
-from memservice_sql.migrating import scripts
+from memservice_sql.migrating import scripts, upgrade
 from memservice_sql.schema_version import HEAD, HISTORY
 from memservice_sql.tables import metadata
 from memservice_sqlite import search_schema
@@ -91,6 +91,24 @@ def test_an_older_store_says_how_to_bring_it_up_to_date(tmp_path: Path, monkeypa
     monkeypatch.setattr("memservice_sql.schema_version.HEAD", "9999")
     with pytest.raises(SchemaVersionError, match=r"older.*memservice db upgrade"):
         storage.check()
+    storage.close()
+
+
+@pytest.mark.parametrize("old", HISTORY[:-1])
+def test_a_store_of_each_older_schema_is_brought_up_to_date(tmp_path: Path, old: str) -> None:
+    storage = opened(tmp_path / "memory.db")
+    with storage.engine.begin() as connection:
+        upgrade(connection, storage._dialect, old)
+    assert storage.schema_version() == old
+    with storage.engine.begin() as connection:
+        connection.execute(sa.insert(metadata.tables["facts"]).values(name="a", value="kept"))
+    storage.migrate()
+    storage.check()
+    with storage.read() as view:
+        assert view.facts.get("a") == "kept"
+    new = migrated(tmp_path / "new.db")
+    assert statements(storage.engine) == statements(new.engine)
+    new.close()
     storage.close()
 
 

@@ -16,7 +16,9 @@ import pytest
 from backends.stores import store_of
 from cli.conftest import Run
 from e2e.server import MEMSERVICE, Server, environment, serving
-from memservice.domain.records import Conclusion, Message, Space
+from memservice.domain.filters import all_of, where
+from memservice.domain.filters.ast import Compare
+from memservice.domain.records import PENDING, Conclusion, Message, Space, Task
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
@@ -139,9 +141,9 @@ def store(folder: Path, uri: str, plugins: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def waiting(rt: Runtime) -> int:
-    """Tasks that are still to be done."""
+    """Tasks that are due and not done, whether somebody is at them or not."""
     with rt.storage.read() as view:
-        return view.rows.count(Task, where(state=PENDING))
+        return view.rows.count(Task, all_of(where(state=PENDING), Compare("not_before", "lte", rt.clock())))
 
 
 def states(rt: Runtime) -> set[tuple[str, str, str]]:

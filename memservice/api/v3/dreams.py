@@ -21,7 +21,8 @@ routes = Routes("dreams", "Dreams consolidate what is known: repetitions are mer
 def schedule_dream(call: Call, workspace_id: str) -> None:
     """Consolidate what `observer` knows about `observed` (itself, if nothing is said), as soon as a worker is free
 
-    If the same dream is waiting or running already, or nothing is known yet of these peers or of that session, nothing happens. `rebuild` writes a card without looking at the old one.
+    If the same dream is waiting or running already, or nothing is known yet of these peers or of that session, nothing happens. `rebuild`
+    writes a card without looking at the old one.
     """
     body = call.body
     request = DreamRequest(
