@@ -57,16 +57,18 @@ class MemoryTextIndex:
         for key in keys:
             texts.pop(key, None)
 
-    def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+    def search(
+        self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+    ) -> TextMatches:
         texts = self._texts(view, kind, workspace)
-        sought = set(terms)
+        sought, wanted = set(terms), None if ids is None else set(ids)
         frequencies = dict.fromkeys(terms, 0)
         hits: list[TextHit] = []
         for text in texts.values():
             held = {term: text.counts[term] for term in sought if term in text.counts}
             for term in held:
                 frequencies[term] += 1
-            if held and fits(text.row, where):
+            if held and fits(text.row, where) and (wanted is None or text.row.key in wanted):
                 hits.append(TextHit(text.row.key, held, len(text.row.terms)))
         # Rarest first: by the frequencies of the terms held, in rising order. Of equals the newest.
         hits.sort(key=lambda hit: -hit.key)

@@ -85,6 +85,10 @@ _IN_SESSIONS = """
         SELECT sum(w.weight) FROM unnest(%(terms)s::text[], %(weights)s::bigint[]) AS w (term, weight) WHERE w.term = ANY(r.terms)
     ) DESC, r.id DESC LIMIT %(limit)s
 """
+_OF_KEYS = """
+    SELECT r.id, r.length, r.counts, r.terms FROM text_rows r
+    WHERE r.id = ANY(%(ids)s) AND r.workspace_key = %(workspace)s {fits} AND (r.terms && %(terms)s::text[]) IS TRUE
+"""
 _HEAVIEST = """
     SELECT r.id, r.length, r.counts, r.terms FROM (
         SELECT held.id, sum(w.weight) AS weight
@@ -152,7 +156,9 @@ class PostgresTextIndex:
             driver.execute(_FORGET_STATISTICS, (workspace,))
         return gone
 
-    def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+    def search(
+        self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+    ) -> TextMatches:
         driver, code = driver_behind(view), kind_code(kind)
         prefix = _prefix(code, workspace)
         written = {term: prefix + term[:LONGEST_TERM] for term in terms}
@@ -173,7 +179,12 @@ class PostgresTextIndex:
             _Sought(one, held[one], round(FINE * log(1 + max(0.0, documents - held[one] + 0.5) / (held[one] + 0.5))))
             for one in sorted(held, key=lambda one: (held[one], one))
         ]
-        rows = self._rows(driver, place, sought, k, where)
+        if ids is None:
+            rows = self._rows(driver, place, sought, k, where)
+        else:
+            fits, named = fitting(where)
+            named |= {"ids": [key * 4 + code for key in ids], "terms": [one.term for one in sought]}
+            rows = driver.execute(_OF_KEYS.format(fits=fits), {**place, **named}).fetchall()
         return TextMatches(documents, mean_length, frequencies, _best(rows, sought, written, k))
 
     def _rows(self, driver: Driver, place: dict[str, int], sought: Sequence[_Sought], k: int, where: Where) -> list[Row]:

@@ -68,6 +68,11 @@ _FITTING_ROWS_OF_SESSIONS = f"""
     WHERE r.workspace_key = :workspace AND r.kind = :kind AND {FITS}
     AND r.session_key IN (SELECT value FROM json_each(:sessions))
 """  # noqa: S608 - two constants
+_FITTING_ROWS = f"""
+    SELECT t.id, t.length, t.terms FROM json_each(:ids) wanted
+    CROSS JOIN text_rows r ON r.id = wanted.value CROSS JOIN text_terms t ON t.id = r.id
+    WHERE r.workspace_key = :workspace AND {FITS}
+"""  # noqa: S608 - two constants
 _ROWS = """
     SELECT t.id, t.length, t.terms FROM json_each(?) wanted CROSS JOIN text_terms t ON t.id = wanted.value
 """
@@ -142,7 +147,9 @@ class SqliteTextIndex:
         connection = connection_of(view)
         return _forget(connection, connection.exec_driver_sql(_OF_WORKSPACE, (workspace, limit)).all())
 
-    def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+    def search(
+        self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+    ) -> TextMatches:
         connection, code = connection_of(view), kind_code(kind)
         prefix = _prefix(code, workspace)
         # Upper case is a character like any other to `token`, so what FTS5 stores is exactly what is asked for here.
@@ -163,7 +170,10 @@ class SqliteTextIndex:
             _Sought(written, by_token[written], log(1 + (documents - by_token[written] + 0.5) / (by_token[written] + 0.5)))
             for written in rarest_first
         ]
-        rows = _rows_of_sessions(connection, code, workspace, sum(by_token.values()), where)
+        if ids is None:
+            rows = _rows_of_sessions(connection, code, workspace, sum(by_token.values()), where)
+        else:
+            rows = _rows_of_keys(connection, code, workspace, ids, where)
         if rows is None:
             rows = self._candidates(connection, prefix, sought, k, where)
         spelling = {written: term for term, written in tokens.items()}
@@ -217,6 +227,11 @@ class _Candidate(NamedTuple):
 
 def _weight(sought: Sequence[_Sought], mask: int) -> float:
     return sum(one.weight for bit, one in enumerate(sought) if mask >> bit & 1)
+
+
+def _rows_of_keys(connection: Connection, code: int, workspace: int, keys: Sequence[int], where: Where) -> list[_Candidate] | None:
+    named = parameters(where) | {"workspace": workspace, "ids": array({key * 4 + code for key in keys})}
+    return [_Candidate(id, length, stored, -1) for id, length, stored in connection.exec_driver_sql(_FITTING_ROWS, named).all()]
 
 
 def _rows_of_sessions(connection: Connection, code: int, workspace: int, postings: int, where: Where) -> list[_Candidate] | None:

@@ -48,8 +48,13 @@ LENDERS = 4
 
 _NOTHING: frozenset[str] = frozenset()
 
+NEWEST_STORED = (Order("key", descending=True),)
+
 MAX_SESSIONS = 1_000
 """Sessions that an index can be narrowed to; more are filtered afterwards."""
+
+FEW = 1_000
+"""Rows that match a filter that no index knows and are ranked one by one, where looking further down the list would take longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,14 +225,17 @@ def find_messages(
     vector = embedding.vector_in(rt, space, question.unnamed, remote)
     if not question.terms and vector is None:
         # Nothing to look for: the newest come first.
-        order = (Order("key", descending=True),)
-        return view.rows.page(Message, all_of(where(workspace_key=workspace), condition), order, limit)
-    depth = max(rt.settings.search.depth, limit)
+        return view.rows.page(Message, all_of(where(workspace_key=workspace), condition), NEWEST_STORED, limit)
+    first = depth = max(rt.settings.search.depth, limit)
     while True:
         listed, exhausted = _ranked_messages(rt, view, workspace, question, depth, narrowed, space, vector)
         kept = _first_matching(view, workspace, listed, condition, limit)
         if len(kept) >= limit or exhausted:
             return kept
+        if depth == first:
+            few = view.rows.page(Message, all_of(where(workspace_key=workspace), condition), NEWEST_STORED, FEW + 1)
+            if len(few) <= FEW:
+                return _ranked_among(rt, view, workspace, question, few, space, vector)[:limit]
         depth *= 4
 
 
@@ -275,6 +283,24 @@ def _ranked_messages(
         lists.append(_boosted(rt, question, dense, places))
         exhausted = exhausted and len(hits) < depth
     return ranking.fuse(lists, search.fusion_k), exhausted
+
+
+def _ranked_among(
+    rt: Runtime, view: View, workspace: int, question: Question, few: Sequence[Message], space: Space | None, vector: Vector | None
+) -> list[Message]:
+    """Those of a few messages that the query hits, best first. Their neighbours lend to them as ever, whether they match or not."""
+    wanted = {message.key: message for message in few}
+    places = {position.key: position for position in view.messages.positions(sorted(wanted))}
+    near = view.messages.around([(place.session_key, place.seq) for place in places.values()], ranking.REACH)
+    places |= {position.key: position for position in near}
+    matches = rt.storage.text.search(view, MESSAGE, workspace, question.terms, len(places), EVERYTHING, sorted(places))
+    heads = _heads(question, [hit.key for hit in matches.hits], places)
+    scores = ranking.lend(matches, places, heads, share=rt.settings.search.neighbour_weight)
+    lists = [_boosted(rt, question, {key: score for key, score in scores.items() if key in wanted}, places)]
+    if space is not None and vector is not None:
+        hits = nearest(rt, view, space, vector, len(wanted), EVERYTHING, sorted(wanted)) or []
+        lists.append(_boosted(rt, question, {hit.key: hit.score for hit in hits}, places))
+    return [wanted[key] for key in ranking.fuse(lists, rt.settings.search.fusion_k)]
 
 
 def _heads(question: Question, hits: Collection[int], places: Mapping[int, Position]) -> dict[int, frozenset[str]]:
@@ -336,13 +362,19 @@ def find_conclusions(
         # Nothing to look for: the newest come first. None of them has a distance.
         newest = view.conclusions.page(workspace, all_of(_fitting(narrowed), condition), NEWEST, limit) if max_distance is None else []
         return [Found(conclusion, None) for conclusion in newest]
-    depth = max(rt.settings.search.depth, limit)
+    first = depth = max(rt.settings.search.depth, limit)
+    ids: list[int] | None = None
     while True:
-        listed, similarity, exhausted = _ranked_conclusions(rt, view, workspace, question, space, vector, depth, narrowed, max_distance)
+        listed, similarity, exhausted = _ranked_conclusions(
+            rt, view, workspace, question, space, vector, depth, narrowed, max_distance, ids
+        )
         kept = view.conclusions.by_keys(listed, all_of(where(workspace_key=workspace), condition))
-        if len(kept) >= limit or exhausted:
+        if len(kept) >= limit or exhausted or ids is not None:
             return [Found(kept[key], similarity.get(key)) for key in listed if key in kept][:limit]
-        depth *= 4
+        if depth == first:
+            few = view.conclusions.page(workspace, all_of(_fitting(narrowed), condition), NEWEST, FEW + 1)
+            ids = [conclusion.key for conclusion in few] if len(few) <= FEW else None
+        depth = 4 * depth if ids is None else max(depth, len(ids))
 
 
 def _fitting(narrowed: Where) -> Node:
@@ -366,14 +398,17 @@ def _ranked_conclusions(
     depth: int,
     narrowed: Where,
     max_distance: float | None,
+    ids: Sequence[int] | None,
 ) -> tuple[list[int], dict[int, float], bool]:
-    matches = rt.storage.text.search(view, CONCLUSION, workspace, question.terms, depth * POOL, narrowed)
+    """Keys of conclusions (of `ids` only, if they are given), best first, similarities to the query as far as they are known, and
+    whether there are no others to be had by asking for more."""
+    matches = rt.storage.text.search(view, CONCLUSION, workspace, question.terms, depth * POOL, narrowed, ids)
     scores = ranking.bm25(matches)
     lists = [ranking.ranked(scores, depth)]
     exhausted = len(scores) <= depth
     similarity: dict[int, float] = {}
     if vector is not None and space is not None:
-        hits = nearest(rt, view, space, vector, depth, narrowed) or []
+        hits = nearest(rt, view, space, vector, depth, narrowed, ids) or []
         similarity = {hit.key: hit.score for hit in hits}
         lists.append([hit.key for hit in hits])
         exhausted = exhausted and len(hits) < depth

@@ -74,9 +74,10 @@ class PatientSocket(socket.socket):
 
 class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
     def handle(self, conn: Any) -> Any:
-        if not isinstance(conn.sock, PatientSocket):
+        if type(conn.sock) is socket.socket:  # not one that speaks TLS
             conn.sock = PatientSocket.of(conn.sock)
-        conn.sock.begin()
+        if isinstance(conn.sock, PatientSocket):
+            conn.sock.begin()
         again = super().handle(conn)
         if again is False:
             # Here rather than by gunicorn's loop, which would serve nobody else while it waits for the client to hang up.

@@ -48,8 +48,11 @@ class TextIndex(Protocol):
         """Forget rows; unknown keys are ignored."""
         ...
 
-    def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
-        """Rows of the workspace that hold at least one of the distinct `terms` and fit `where`.
+    def search(
+        self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+    ) -> TextMatches:
+        """Rows of the workspace that hold at least one of the distinct `terms` and fit `where`. `ids` confines the search to those keys;
+        what the statistics count does not depend on it.
 
         May stop at the `k` rows that hold the rarest terms; returns all of them when there are fewer. An empty `terms` matches nothing.
         Cost depends on this workspace's postings only.

@@ -58,9 +58,10 @@ class TextIndexContract:
         k: int = 100,
         workspace: int = OURS,
         kind: str = "message",
+        ids: Sequence[int] | None = None,
     ) -> TextMatches:
         wanted = terms.split(" ") if isinstance(terms, str) else terms
-        return engine.read(lambda view: engine.index.search(view, kind, workspace, wanted, k, where))
+        return engine.read(lambda view: engine.index.search(view, kind, workspace, wanted, k, where, ids))
 
     # Matching and counting
 
@@ -194,6 +195,21 @@ class TextIndexContract:
         assert keys(self.search(engine, "fox", Where(sessions=(2,), authors=(2,)))) == set()
 
     # Changing
+
+    def test_ids_confine_the_search(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(n, "fox owl" if n == 5 else "fox", session=n % 2) for n in range(1, 9)])
+        self.add(engine, [row(9, "fox")], workspace=THEIRS)
+        self.add(engine, [row(10, "fox")], kind="conclusion")
+        self.add(engine, [row(11, "owl")])
+        found = self.search(engine, "fox cat", ids=[9, 2, 5, 10, 11, 777, 2])
+        assert keys(found) == {2, 5}
+        assert {hit.key: (dict(hit.terms), hit.length) for hit in found.hits} == {2: ({"fox": 1}, 1), 5: ({"fox": 1}, 2)}
+        assert (found.documents, found.frequencies["fox"]) == (9, 8), "statistics are the workspace's"
+        assert keys(self.search(engine, "fox", Where(sessions=(1,)), ids=[2, 5])) == {5}
+        assert keys(self.search(engine, "fox owl", ids=[1, 2, 5], k=1)) == {5}
+        assert keys(self.search(engine, "fox", ids=[])) == set()
+        many = range(1, 5_001)
+        assert keys(self.search(engine, "fox", ids=many)) == set(range(1, 9))
 
     def test_adding_again_replaces(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(1, "old words here", session=1), row(2, "old")])

@@ -11,6 +11,7 @@ import pytest
 from memservice.domain.records import Message
 from memservice.services import conclusions, messages, recall
 from memservice.services.messages import Draft
+from memservice.spi.text import TextMatches
 from services.conftest import Begin
 from services.world import ME, WORKSPACE, Small
 
@@ -45,8 +46,12 @@ def test_equal_messages_come_in_the_order_in_which_they_were_stored(small: Small
     assert [message.session for message in found] == [f"s{number}" for number in range(30)]
 
 
+@pytest.mark.parametrize("few", [0, recall.FEW], ids=["further down the list", "among few"])
 @pytest.mark.parametrize("wanted", [1, 7, 25])
-def test_filters_look_on_until_there_is_enough_or_nothing_left(begin: Begin, wanted: int) -> None:
+def test_filters_look_on_until_there_is_enough_or_nothing_left(
+    begin: Begin, wanted: int, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recall, "FEW", few)
     small = begin(SEARCH_DEPTH="10")
     drafts = [Draft("the heron stands by the river", "ann", metadata={"kind": "rare"} if number >= 125 else {}) for number in range(150)]
     for start in (0, 75):
@@ -55,6 +60,36 @@ def test_filters_look_on_until_there_is_enough_or_nothing_left(begin: Begin, wan
     assert len(found) == wanted
     assert small.search("heron", 100, {"metadata": {"kind": "rarer"}}) == []
     assert len(small.search("heron", 100, {"metadata": {"kind": "rare"}})) == 25
+
+
+def test_of_what_a_filter_leaves_little_of_only_that_is_ranked(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much there is that the words hit, no list is gone down to its end. Neighbours lend to what is left, as ever."""
+    small = begin(SEARCH_DEPTH="10")
+    small.peer("ann", "bob")
+    for start in range(0, 2_000, 100):
+        drafts = [Draft("the heron stands by the river", "ann") for _ in range(100)]
+        drafts[50:51] = [Draft(f"green lamp {start}", "bob", metadata={"n": start})] if start % 500 == 0 else []
+        messages.create(small.rt, ME, WORKSPACE, f"s{start}", drafts)
+        small.conclude("ann", "bob", *[f"saw {start + n} herons" for n in range(99)], f"owns {start} herons and a boat")
+    small.say("far", ("bob", "the heron came"), ("bob", "the heron came to the river"))
+    asked: list[int] = []
+    search = type(small.rt.storage.text).search
+
+    def counting(self: Any, view: Any, kind: str, workspace: int, terms: Any, k: int, *more: Any) -> TextMatches:
+        asked.append(k)
+        return search(self, view, kind, workspace, terms, k, *more)
+
+    monkeypatch.setattr(type(small.rt.storage.text), "search", counting)
+    by_bob = small.search("heron river", 10, peer="bob")
+    assert [text for text in by_bob if "lamp" not in text] == ["the heron came to the river", "the heron came"]
+    assert sorted(text for text in by_bob if "lamp" in text) == [f"green lamp {start}" for start in (0, 1000, 1500, 500)]
+    assert small.search("heron river", 10, {"metadata": {"n": 500}}) == ["green lamp 500"]
+    assert small.search("heron river", 10, {"metadata": {"n": 7}}) == []
+    assert small.search("violin", 10, {"metadata": {"n": 500}}) == []
+    filters = {"observer": "ann", "observed": "bob", "content": {"icontains": "boat"}}
+    held = conclusions.query(small.rt, ME, WORKSPACE, "heron", 50, filters=filters)
+    assert sorted(row.content for row in held) == sorted(f"owns {start} herons and a boat" for start in range(0, 2_000, 100))
+    assert max(asked) <= 50 * recall.POOL, asked
 
 
 def test_a_filter_on_sessions_searches_these_and_no_others(small: Small) -> None:

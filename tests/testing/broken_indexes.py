@@ -45,47 +45,77 @@ class BrokenText(TextIndexContract):
 
 class TestTextDropsAFilter(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801 - an attribute
-        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
-            return super().search(view, kind, workspace, terms, k, replace(where, authors=None))
+        def search(
+            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        ) -> TextMatches:
+            return super().search(view, kind, workspace, terms, k, replace(where, authors=None), ids)
 
     caught_by = ("test_any_of[author]", "test_conditions_are_anded")
 
 
 class TestTextTakesAnEmptyAnyOfForNone(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
-        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
-            return super().search(view, kind, workspace, terms, k, empty_means_all(where))
+        def search(
+            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        ) -> TextMatches:
+            return super().search(view, kind, workspace, terms, k, empty_means_all(where), ids)
 
     caught_by = ("test_any_of_nothing_matches_nothing[sessions]", "test_any_of_nothing_matches_nothing[levels]")
 
 
 class TestTextExcludesABound(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
-        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+        def search(
+            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        ) -> TextMatches:
             from datetime import timedelta
 
             later = None if where.since is None else where.since + timedelta(microseconds=1)
-            return super().search(view, kind, workspace, terms, k, replace(where, since=later))
+            return super().search(view, kind, workspace, terms, k, replace(where, since=later), ids)
 
     caught_by = ("test_time_bounds_are_inclusive_and_exact",)
 
 
 class TestTextIgnoresK(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
-        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
-            return super().search(view, kind, workspace, terms, 10**9, where)
+        def search(
+            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        ) -> TextMatches:
+            return super().search(view, kind, workspace, terms, 10**9, where, ids)
 
     caught_by = ("test_k_is_kept[0]", "test_k_is_kept[1]", "test_k_is_kept[3]")
 
 
 class TestTextFiltersAfterK(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
-        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
-            first = {hit.key for hit in super().search(view, kind, workspace, terms, k, EVERYTHING).hits}
-            found = super().search(view, kind, workspace, terms, 10**9, where)
+        def search(
+            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        ) -> TextMatches:
+            first = {hit.key for hit in super().search(view, kind, workspace, terms, k, EVERYTHING, ids).hits}
+            found = super().search(view, kind, workspace, terms, 10**9, where, ids)
             return replace(found, hits=[hit for hit in found.hits if hit.key in first])
 
     caught_by = ("test_k_counts_rows_that_fit",)
+
+
+class TestTextIgnoresIds(BrokenText):
+    class broken(MemoryTextIndex):  # noqa: N801
+        def search(
+            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        ) -> TextMatches:
+            return super().search(view, kind, workspace, terms, k, where)
+
+    caught_by = ("test_ids_confine_the_search",)
+
+
+class TestTextTakesNoIdsForAll(BrokenText):
+    class broken(MemoryTextIndex):  # noqa: N801
+        def search(
+            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        ) -> TextMatches:
+            return super().search(view, kind, workspace, terms, k, where, ids or None)
+
+    caught_by = ("test_ids_confine_the_search",)
 
 
 class TestTextLeaksAWorkspace(BrokenText):
@@ -100,9 +130,11 @@ class TestTextCountsAllWorkspaces(BrokenText):
     """Its rows are apart, its statistics are not."""
 
     class broken(MemoryTextIndex):  # noqa: N801
-        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
-            mine = super().search(view, kind, workspace, terms, k, where)
-            theirs = super().search(view, kind, 12 if workspace == 1 else 1, terms, k, where)
+        def search(
+            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        ) -> TextMatches:
+            mine = super().search(view, kind, workspace, terms, k, where, ids)
+            theirs = super().search(view, kind, 12 if workspace == 1 else 1, terms, k, where, ids)
             return replace(mine, documents=mine.documents + theirs.documents)
 
     caught_by = ("test_other_workspaces_change_nothing",)
@@ -112,8 +144,10 @@ class TestTextCountsWhatFits(BrokenText):
     """Statistics of the filtered rows in place of the workspace's."""
 
     class broken(MemoryTextIndex):  # noqa: N801
-        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
-            found = super().search(view, kind, workspace, terms, k, where)
+        def search(
+            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        ) -> TextMatches:
+            found = super().search(view, kind, workspace, terms, k, where, ids)
             return replace(found, frequencies={term: sum(term in hit.terms for hit in found.hits) for term in terms})
 
     caught_by = ("test_statistics_do_not_depend_on_where_or_k",)
@@ -146,8 +180,10 @@ class TestTextKeepsTheOldTerms(BrokenText):
 
 class TestTextWantsAllTerms(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
-        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
-            found = super().search(view, kind, workspace, terms, k, where)
+        def search(
+            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        ) -> TextMatches:
+            found = super().search(view, kind, workspace, terms, k, where, ids)
             return replace(found, hits=[hit for hit in found.hits if len(hit.terms) == len(set(terms))])
 
     caught_by = ("test_any_term_is_enough",)
@@ -155,8 +191,10 @@ class TestTextWantsAllTerms(BrokenText):
 
 class TestTextForgetsHowOften(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
-        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
-            found = super().search(view, kind, workspace, terms, k, where)
+        def search(
+            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        ) -> TextMatches:
+            found = super().search(view, kind, workspace, terms, k, where, ids)
             return replace(found, hits=[TextHit(hit.key, dict.fromkeys(hit.terms, 1), hit.length) for hit in found.hits])
 
     caught_by = ("test_hits_count_terms_and_lengths",)
@@ -166,8 +204,10 @@ class TestTextTreatsTermsAsSyntax(BrokenText):
     """A star at the end asks for all that begins so, as in FTS5."""
 
     class broken(MemoryTextIndex):  # noqa: N801
-        def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
-            return super().search(view, kind, workspace, [term.rstrip("*") for term in terms], k, where)
+        def search(
+            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        ) -> TextMatches:
+            return super().search(view, kind, workspace, [term.rstrip("*") for term in terms], k, where, ids)
 
     caught_by = ("test_a_term_may_be_any_text[hostile]",)
 

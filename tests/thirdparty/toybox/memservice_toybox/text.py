@@ -33,12 +33,15 @@ class ToyText:
             "DELETE FROM texts WHERE workspace = ? AND kind = ? AND key = ?", [(workspace, kind, key) for key in keys]
         )
 
-    def search(self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where) -> TextMatches:
+    def search(
+        self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+    ) -> TextMatches:
         bodies = _connection(view, kind).execute("SELECT body FROM texts WHERE workspace = ? AND kind = ?", (workspace, kind))
         rows = [_read(body) for (body,) in bodies]
         held = {row.key: {term: number for term, number in Counter(row.terms).items() if term in terms} for row in rows}
         frequencies = {term: sum(term in counts for counts in held.values()) for term in terms}
-        hits = [TextHit(row.key, held[row.key], len(row.terms)) for row in rows if held[row.key] and fits(row, where)]
+        asked = [row for row in rows if fits(row, where) and (ids is None or row.key in ids)]
+        hits = [TextHit(row.key, held[row.key], len(row.terms)) for row in asked if held[row.key]]
         # Those with the rarest terms first, of equals the newest.
         hits.sort(key=lambda hit: (sorted(frequencies[term] for term in hit.terms), -hit.key))
         length = sum(len(row.terms) for row in rows) / len(rows) if rows else 0.0
