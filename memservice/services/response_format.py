@@ -62,6 +62,17 @@ def _wrong(place: str, text: str) -> InvalidInput:
     return InvalidInput.at(*LOC, message=f"Invalid response_format: {place}: {text}")
 
 
+def _kinds(part: object) -> set[str]:
+    """The types that a part allows by its word `type`; all where it says nothing."""
+    kinds = part.get("type", TYPES) if isinstance(part, Mapping) else TYPES
+    return {kinds} if isinstance(kinds, str) else {kind for kind in kinds if isinstance(kind, str)}
+
+
+def _overlap(kinds: set[str], others: set[str]) -> bool:
+    """Whole numbers are numbers."""
+    return any(kinds & both and others & both for both in ({"integer", "number"}, *({kind} for kind in TYPES)))
+
+
 class _Check:
     """One walk over a schema. Each part is looked at once, however many references lead to it."""
 
@@ -112,6 +123,7 @@ class _Check:
             depth, places = self._measure(inner, where)
             # A reference is a way to its definition, not a level of the document; but ways that only lead to ways have an end too.
             depth += isinstance(inner, Mapping) and "$ref" in inner
+        self._check_options(part, place)
         for inner, where, times in self._inside(part, place):
             inner_depth, inner_places = self._measure(inner, where)
             depth = max(depth, inner_depth + 1)
@@ -139,6 +151,20 @@ class _Check:
                     raise _wrong(place, f"'{word}' must be a list of schemas that is not empty")
                 for number, option in enumerate(options):
                     yield option, f"{place}.{word}[{number}]", 1
+
+    def _check_options(self, part: Schema, place: str) -> None:
+        """Options beside a type have to leave something that is of it."""
+        for word in ("anyOf", "oneOf"):
+            options = part.get(word)
+            if "type" in part and isinstance(options, list) and options:
+                kinds = _kinds(part)
+                if not any(_overlap(kinds, _kinds(self._referred(option))) for option in options):
+                    raise _wrong(place, f"'{word}' has no option that is of the 'type'")
+
+    def _referred(self, part: object) -> object:
+        """What a reference leads to at once; anything else as it is."""
+        found = definition(self._root, part.get("$ref")) if isinstance(part, Mapping) and "type" not in part else None
+        return part if found is None else found[1]
 
     @staticmethod
     def _named(part: Schema, word: str, place: str) -> Iterator[tuple[str, object]]:

@@ -63,12 +63,13 @@ def doubling(levels: int) -> dict[str, Any]:
         {"type": "object", "properties": {"a": {"type": "array"}}, "x-anything": {"allOf": 1}},
         {"type": "object", "properties": {"allOf": {"type": "string"}, "not": {"type": "string"}}},
         {"type": "object", "properties": {"a": {"type": "number", "exclusiveMinimum": 0, "multipleOf": 0.5}}},
+        {"type": "object", "properties": {"a": {"type": ["number", "null"], "oneOf": [{"type": "integer"}, {"type": "string"}]}}},
         nested(MAX_DEPTH),
         wide(MAX_NODES),
         doubling(8),
         {"type": "object", "properties": {"l": {"type": "array", "minItems": 1000, "items": {"type": "string"}}}},
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_good_ones(schema: dict[str, Any]) -> None:
     check(schema)
@@ -106,6 +107,14 @@ def test_none_is_no_form() -> None:
         ({"type": "object", "properties": {"a": {"oneOf": {}}}}, "$.a: 'oneOf' must be a list"),
         ({"type": "object", "properties": {"a": {"type": "boolean", "enum": [0, 1]}}}, "$.a: 'enum' allows nothing that is of the 'type'"),
         ({"type": "object", "properties": {"a": {"type": "string", "const": None}}}, "$.a: 'const' allows nothing that is of the 'type'"),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"type": "string", "anyOf": [{"type": "integer"}, {"$ref": "#/$defs/n"}]}},
+                "$defs": {"n": {"type": "null"}},
+            },
+            "$.a: 'anyOf' has no option that is of the 'type'",
+        ),
         ({"type": "object", "required": "a"}, "$: 'required' must be a list of names"),
         ({"type": "object", "properties": {"a": {"minItems": "3"}}}, "$.a: 'minItems' must be a whole number"),
         ({"type": "object", "properties": {"a": {"maxLength": -1}}}, "$.a: 'maxLength' must be a whole number"),
@@ -126,7 +135,7 @@ def test_none_is_no_form() -> None:
         ),
         ({"type": "object", "properties": {"l": {"minItems": 10**15, "items": {}}}}, "$: it asks for documents of more than"),
     ],
-    ids=range(41),
+    ids=range(42),
 )
 def test_bad_ones_are_told_where(schema: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidInput) as caught:
