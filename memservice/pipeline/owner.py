@@ -9,13 +9,23 @@ from pathlib import Path
 from memservice.domain.ids import new_uid
 
 
-def _started(pid: int) -> str:
-    """When a process started, in the kernel's own count, so that a pid that was given out again is not taken for the old process."""
+def _stat(pid: int) -> list[str]:
+    """What the kernel tells of a process, from its state on; nothing where it tells nothing."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return ""
-    return stat.rpartition(")")[2].split()[19]
+        return []
+    return stat.rpartition(")")[2].split()
+
+
+def _started(pid: int) -> str:
+    """When a process started, in the kernel's own count, so that a pid that was given out again is not taken for the old process."""
+    return "".join(_stat(pid)[19:20])
+
+
+def _is_zombie(pid: int) -> bool:
+    """Has it ended, and does its parent not care? In a container without an init process that may go on for ever."""
+    return _stat(pid)[:1] in (["Z"], ["X"])
 
 
 _claims: set[str] = set()
@@ -49,5 +59,7 @@ def is_gone(owner: str) -> bool:
         return True
     except OSError:
         return False
+    if _is_zombie(pid):
+        return True
     started = _started(pid)
     return bool(started and parts[2]) and started != parts[2]

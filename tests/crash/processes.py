@@ -210,7 +210,12 @@ class Service:
         return int(self.rows("SELECT count(*) FROM tasks WHERE state = 'pending' AND kind != 'dream_timer'")[0][0])
 
     def drained(self, seconds: float = PATIENCE) -> float:
-        return eventually(lambda: self.unfinished() == 0 and not self.rows("SELECT 1 FROM leases"), seconds, "the queue is empty")
+        try:
+            return eventually(lambda: self.unfinished() == 0 and not self.rows("SELECT 1 FROM leases"), seconds)
+        except AssertionError as late:
+            left = self.rows("SELECT unit, kind, attempts, not_before FROM tasks WHERE state = 'pending' LIMIT 10")
+            held = self.rows("SELECT unit, owner, expires_at FROM leases")
+            raise AssertionError(f"the queue is not empty after {seconds:.0f} s: {left}; leases {held}; {self.roles()}") from late
 
     def texts(self) -> list[tuple[str, str, int]]:
         """Observer, content and times derived of every live conclusion, sorted."""

@@ -6,8 +6,10 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -98,6 +100,22 @@ def test_leases_of_ended_processes_of_this_machine_are_freed_and_no_others(place
     assert maintenance.free_abandoned(place.rt) == 0
     owner.ended(mine)
     assert maintenance.free_abandoned(place.rt) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the state of a process is read from /proc, as Linux has it")
+def test_who_has_ended_and_whose_parent_does_not_care_is_gone(place: Place) -> None:
+    """As it may be for ever where a container has no init process."""
+    process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+    name = f"{socket.gethostname()}|{process.pid}|{owner._started(process.pid)}|x"
+    assert not owner.is_gone(name)
+    process.kill()  # and nobody waits for it
+    deadline = time.monotonic() + 30
+    while not owner.is_gone(name):
+        assert time.monotonic() < deadline, "it is taken to be alive"
+        time.sleep(0.01)
+    assert process.poll() is not None
+    assert process.stdin is not None
+    process.stdin.close()
 
 
 def test_a_unit_of_an_ended_process_is_taken_over_at_once(place: Place, ended_pid: int) -> None:
