@@ -50,7 +50,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         ask(url, "POST", "/workspaces/acme/sessions/talk/messages", {"messages": messages})
         ask(url, "PUT", "/workspaces/acme/peers/alice/card", {"peer_card": ["Owns a tortoise"]})
         deadline = time.monotonic() + 60
-        while ask(url, "GET", "/workspaces/acme/queue/status")["pending_work_units"] and time.monotonic() < deadline:
+        while (status := ask(url, "GET", "/workspaces/acme/queue/status"))["completed_work_units"] < status["total_work_units"]:
+            assert time.monotonic() < deadline, status
             time.sleep(0.1)
         yield server
 
