@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import redis_server
+from receiver import Receiver, receiving
 
 pytest.register_assert_rewrite("api.three_nouns")  # assertions outside of test files
 
@@ -26,6 +27,13 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real Redis, one for the whole run. Tests share it, so each uses a NAMESPACE of its own."""
     with redis_server.shared(tmp_path_factory.mktemp("redis")) as url:
         yield url
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """An endpoint of webhooks on this machine."""
+    with receiving() as opened:
+        yield opened
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -243,7 +243,8 @@ def _cards(view: View, asked: Peer, observer: Peer, observed: Peer) -> dict[str,
     Of a scope only what it keeps itself: other cards are written from all that is known, whatever session it was said in.
     """
     found = {}
-    for holder, target in ((observer, observed), (asked, asked)) if observer.kind != SCOPE else ((observer, observed),):
+    of_itself = () if observer.kind == SCOPE else ((asked, asked),)
+    for holder, target in ((observer, observed), *of_itself):
         card = None if target.slug in found else view.cards.one(holder.key, target.slug)
         if card is not None and card.lines:
             found[target.slug] = list(card.lines)

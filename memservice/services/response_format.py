@@ -63,14 +63,9 @@ def _wrong(place: str, text: str) -> InvalidInput:
 
 
 def _kinds(part: object) -> set[str]:
-    """The types that a part allows by its word `type`; all where it says nothing."""
-    kinds = part.get("type", TYPES) if isinstance(part, Mapping) else TYPES
-    return {kinds} if isinstance(kinds, str) else {kind for kind in kinds if isinstance(kind, str)}
-
-
-def _overlap(kinds: set[str], others: set[str]) -> bool:
-    """Whole numbers are numbers."""
-    return any(kinds & both and others & both for both in ({"integer", "number"}, *({kind} for kind in TYPES)))
+    """The types that a part allows by its word `type`, whole numbers as numbers; all where it says nothing."""
+    said = part.get("type", TYPES) if isinstance(part, Mapping) else TYPES
+    return {"number" if kind == "integer" else kind for kind in ([said] if isinstance(said, str) else said)}
 
 
 class _Check:
@@ -123,11 +118,11 @@ class _Check:
             depth, places = self._measure(inner, where)
             # A reference is a way to its definition, not a level of the document; but ways that only lead to ways have an end too.
             depth += isinstance(inner, Mapping) and "$ref" in inner
-        self._check_options(part, place)
         for inner, where, times in self._inside(part, place):
             inner_depth, inner_places = self._measure(inner, where)
             depth = max(depth, inner_depth + 1)
             places += inner_places * times
+        self._check_options(part, place)
         self._open.discard(known)
         self._measured[known] = found = (depth, min(places, MAX_PLACES + 1))
         return found
@@ -153,13 +148,10 @@ class _Check:
                     yield option, f"{place}.{word}[{number}]", 1
 
     def _check_options(self, part: Schema, place: str) -> None:
-        """Options beside a type have to leave something that is of it."""
+        """Options beside a type have to leave something that is of it. Each was checked by itself before."""
         for word in ("anyOf", "oneOf"):
-            options = part.get(word)
-            if "type" in part and isinstance(options, list) and options:
-                kinds = _kinds(part)
-                if not any(_overlap(kinds, _kinds(self._referred(option))) for option in options):
-                    raise _wrong(place, f"'{word}' has no option that is of the 'type'")
+            if word in part and not any(_kinds(part) & _kinds(self._referred(option)) for option in part[word]):
+                raise _wrong(place, f"'{word}' has no option that is of the 'type'")
 
     def _referred(self, part: object) -> object:
         """What a reference leads to at once; anything else as it is."""

@@ -24,7 +24,8 @@ T = TypeVar("T")
 
 
 class TransientConflict(Exception):
-    """Raised out of `transaction()`: it lost against another one, nothing of it is stored, and a second try may succeed."""
+    """Raised out of `transaction()`, or by what runs in it: it lost against another one, nothing of it is stored, and a second try may
+    succeed."""
 
 
 class BaseStorage(ABC):

@@ -194,8 +194,6 @@ class TextIndexContract:
         assert keys(self.search(engine, "fox", Where(sessions=(1,), authors=(1,)))) == {1}
         assert keys(self.search(engine, "fox", Where(sessions=(2,), authors=(2,)))) == set()
 
-    # Changing
-
     def test_ids_confine_the_search(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(n, "fox owl" if n == 5 else "fox", session=n % 2) for n in range(1, 9)])
         self.add(engine, [row(9, "fox")], workspace=THEIRS)
@@ -210,6 +208,8 @@ class TextIndexContract:
         assert keys(self.search(engine, "fox", ids=[])) == set()
         many = range(1, 5_001)
         assert keys(self.search(engine, "fox", ids=many)) == set(range(1, 9))
+
+    # Changing
 
     def test_adding_again_replaces(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(1, "old words here", session=1), row(2, "old")])

@@ -13,7 +13,7 @@ from memservice.app import create_app
 from memservice.pipeline.worker import Worker
 from memservice.runtime import Runtime, open_runtime
 from memservice.settings import load_settings
-from receiver import LOOPBACK, Receiver, receiving
+from receiver import LOOPBACK, Receiver
 
 if TYPE_CHECKING:
     from api.conftest import Api
@@ -180,12 +180,6 @@ def open_to_loopback(tmp_path: Path) -> Iterator[Runtime]:
     opened.storage.migrate()
     yield opened
     opened.close()
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as opened:
-        yield opened
 
 
 def test_from_registration_to_redelivery(open_to_loopback: Runtime, receiver: Receiver) -> None:

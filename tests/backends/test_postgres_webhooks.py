@@ -22,7 +22,7 @@ from memservice.services.principal import Principal
 from memservice.settings import load_settings
 from memservice.spi.nouns.webhooks import Webhooks
 from memservice.spi.webhooks import Outcome
-from receiver import LOOPBACK, Receiver, receiving
+from receiver import LOOPBACK, Receiver
 
 WHO, WORKSPACE = Principal.all(), "w"
 
@@ -35,12 +35,6 @@ def rt(tmp_path: Path) -> Iterator[Runtime]:
         workspaces.get_or_create(opened, WHO, WORKSPACE, None, None)
         yield opened
         opened.close()
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as opened:
-        yield opened
 
 
 def ready(rt: Runtime, receiver: Receiver) -> tuple[WebhookEndpoint, str]:

@@ -6,13 +6,13 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from crash.processes import Service, eventually, send
-from receiver import LOOPBACK, Handler, Receiver, hang, receiving
+from receiver import LOOPBACK, Handler, Receiver, hang
 
 pytestmark = pytest.mark.crash
 
@@ -23,12 +23,6 @@ SETTINGS: dict[str, Any] = {
     "DERIVER_POLLING_STARTUP_JITTER_SECONDS": "0",
     "DERIVER_POLLING_SLEEP_MAX_INTERVAL_SECONDS": "1",
 }
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as running:
-        yield running
 
 
 def test_what_a_killed_worker_had_in_hand_is_delivered_by_the_next(serve: Serve, receiver: Receiver) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -15,17 +15,11 @@ from memservice.pipeline import deliveries as deliveries_module
 from memservice.pipeline.deliveries import Deliveries
 from memservice.services import webhooks
 from memservice.services.principal import Principal
-from receiver import LOOPBACK, Receiver, hang, receiving
+from receiver import LOOPBACK, Receiver, hang
 
 Deliver = Callable[..., Delivery]
 
 BEES, BOAT = "I keep bees behind the house.", "I repaired the old boat in May."
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as running:
-        yield running
 
 
 @pytest.mark.crash

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
+from e2e.command_line import Commands
 from e2e.fixtures import Servers
 from e2e.fixtures import published_client as published_client
 from e2e.fixtures import servers as servers
@@ -26,3 +31,11 @@ def server(request: pytest.FixtureRequest, servers: Servers) -> Server:
 def keyed_server(request: pytest.FixtureRequest, servers: Servers) -> Server:
     """The service as an operator starts it who wants keys."""
     return servers.on(request.param, AUTH_USE_AUTH="true", AUTH_JWT_SECRET=SECRET)
+
+
+@pytest.fixture(scope="module")
+def honcho(commands: Path, server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    """The published commands, in a workspace of their own."""
+    host = Commands(commands, server.url, tmp_path_factory.mktemp("home"), f"w-{uuid.uuid4().hex[:12]}")
+    yield host
+    host.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +28,6 @@ def ids(done: Done) -> list[str]:
 def column(done: Done, name: str = "content") -> list[Any]:
     assert done.code == 0, done.said
     return [item[name] for item in done.output]
-
-
-@pytest.fixture(scope="module")
-def honcho(commands: Path, server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    host = Commands(commands, server.url, tmp_path_factory.mktemp("home"), f"w-{uuid.uuid4().hex[:12]}")
-    yield host
-    host.close()
 
 
 @pytest.fixture(scope="module")

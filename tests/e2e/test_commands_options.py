@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -22,13 +20,6 @@ WORK = "I work as a nurse at the hospital in Bergen."
 BOATS = "I own three boats in the harbour."
 CELLO = "Alice plays the cello."
 TEA = "Alice drinks green tea."
-
-
-@pytest.fixture(scope="module")
-def honcho(commands: Path, server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    host = Commands(commands, server.url, tmp_path_factory.mktemp("home"), f"w-{uuid.uuid4().hex[:12]}")
-    yield host
-    host.close()
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -16,12 +16,6 @@ from memservice_webhooks.http import MAX_ANSWER, HttpTransport
 from receiver import LOOPBACK, Handler, Receiver, drip, drip_body, flood, flood_headers, go_on, hang, receiving
 
 BODY = b'{"data":{}}'
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as opened:
-        yield opened
 
 
 def transport(seconds: float = 2.0) -> HttpTransport:

@@ -98,6 +98,7 @@ def test_none_is_no_form() -> None:
         ({"type": "object", "properties": {"a": {"type": "date"}}}, "$.a: 'type' must be one of"),
         ({"type": "object", "properties": {"a": {"type": []}}}, "$.a: 'type' must be one of"),
         ({"type": "object", "properties": {"a": {"type": ["string", {}]}}}, "$.a: 'type' must be one of"),
+        ({"type": "object", "properties": {"a": {"type": "string", "anyOf": [{"type": 3}]}}}, "$.a.anyOf[0]: 'type' must be one of"),
         ({"type": "object", "properties": []}, "$: 'properties' must be an object"),
         ({"type": "object", "properties": {"a": 1}}, "$.a: a schema must be an object"),
         ({"type": "object", "properties": {"a": False}}, "$.a: a schema must be an object"),
@@ -135,7 +136,7 @@ def test_none_is_no_form() -> None:
         ),
         ({"type": "object", "properties": {"l": {"minItems": 10**15, "items": {}}}}, "$: it asks for documents of more than"),
     ],
-    ids=range(42),
+    ids=range(43),
 )
 def test_bad_ones_are_told_where(schema: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidInput) as caught:
