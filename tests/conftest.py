@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import redis_server
 from receiver import Receiver, receiving
@@ -14,6 +15,48 @@ from receiver import Receiver, receiving
 pytest.register_assert_rewrite("api.three_nouns")  # assertions outside of test files
 
 ROOT = Path(__file__).resolve().parent.parent
+
+DEFAULT_STORAGE = "sqlite"
+STORAGES = {
+    "storage_name": ("memory", "sqlite", "postgres"),
+    "local_storage_name": ("memory", "sqlite"),
+    "shared_storage_name": ("sqlite", "postgres"),
+}
+"""Argument of a test or fixture → the storages it runs on with `--storage all`: every one, those
+that need no server, and those that several processes can share."""
+VECTOR_INDEXES = ("sqlite+qdrant", "sqlite+redis", "postgres+qdrant", "postgres+redis")
+"""A storage, and a vector index outside it: where a test is marked `every_index`."""
+
+settings.register_profile("quick", max_examples=10, deadline=None)
+settings.register_profile("default", max_examples=50, deadline=None)
+settings.register_profile("full", max_examples=200, deadline=None)
+settings.load_profile("default")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--storage",
+        choices=(*STORAGES["storage_name"], "all"),
+        help="run the tests that need a store on this storage, or on all of them; without it, on "
+        f"{DEFAULT_STORAGE}, and on all of them where a test is marked every_storage",
+    )
+
+
+def storages_for(metafunc: pytest.Metafunc, argument: str) -> tuple[str, ...]:
+    """The storages that a test runs on, by `--storage` and by its marks."""
+    possible = STORAGES[argument]
+    wanted = metafunc.config.getoption("--storage")
+    if wanted == "all" or (wanted is None and metafunc.definition.get_closest_marker("every_storage")):
+        indexes = metafunc.definition.get_closest_marker("every_index")
+        return (*possible, *VECTOR_INDEXES) if indexes and wanted == "all" else possible
+    wanted = wanted or DEFAULT_STORAGE
+    return (wanted,) if wanted in possible else possible[:1]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    for argument in STORAGES:
+        if argument in metafunc.fixturenames:
+            metafunc.parametrize(argument, storages_for(metafunc, argument), scope="session")
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from flask import Flask, Response
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from backends.stores import STORAGES, store_of
+from backends.stores import store_of
 from backends.vector_stores import vector_store
 from memservice.app import create_app
 from memservice.pipeline.runner import run
@@ -22,31 +22,6 @@ from memservice.services import outbox
 from memservice.settings import load_settings
 
 _numbers = count(1)
-
-INDEXED = ("sqlite+qdrant", "sqlite+redis", "postgres+qdrant", "postgres+redis")
-"""A storage, and an index outside it that has the vectors."""
-SEARCHING = (
-    "test_search",
-    "test_recall",
-    "test_conclusions",
-    "test_chat",
-    "test_v1_memory",
-    "test_v2_memory",
-    "test_clone",
-    "test_deletes",
-    "test_scopes",
-    "test_uploads",
-    "test_v1_sessions",
-    "test_v2_across",
-    "test_three_generations",
-)
-"""Modules whose tests run on those as well: what they do comes to the vectors."""
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "runtime" in metafunc.fixturenames:
-        also = INDEXED if metafunc.module.__name__.rpartition(".")[2] in SEARCHING else ()
-        metafunc.parametrize("runtime", (*STORAGES, *also), indirect=True, scope="session")
 
 
 class Api:
@@ -130,9 +105,9 @@ class Api:
 
 
 @pytest.fixture(scope="session")
-def runtime(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
+def runtime(storage_name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
     folder: Path = tmp_path_factory.mktemp("store")
-    storage, _, index = request.param.partition("+")
+    storage, _, index = storage_name.partition("+")
     with store_of(storage, folder) as uri, vector_store(index) as (given, plugins):
         settings = load_settings(environ={}, cwd=folder, overrides={"DB_CONNECTION_URI": uri, **given})
         opened = Runtime(settings, load_plugins(settings, plugins))

@@ -17,9 +17,9 @@ from memservice.settings import load_settings
 KEYS = "/v3/keys"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def keyed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Keyed]:
-    opened = Keyed.open("memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'keys.db'}")
+@pytest.fixture
+def keyed(local_storage_name: str, tmp_path: Path) -> Iterator[Keyed]:
+    opened = Keyed.open("memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path / 'keys.db'}")
     yield opened
     opened.close()
 

@@ -14,6 +14,8 @@ from memservice.services.principal import Principal
 if TYPE_CHECKING:
     from api.conftest import Api
 
+pytestmark = pytest.mark.every_index
+
 NOTHING = "Nothing is known"
 EVIDENCE = ["conclusions", "messages", "tool_calls", "reasoning_trace_id"]
 

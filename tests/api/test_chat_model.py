@@ -64,9 +64,9 @@ def world(folder: Path, uri: str = "memory://", **settings: str) -> Iterator[Wor
         runtime.close()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    uri = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/c.db"
+@pytest.fixture
+def place(local_storage_name: str, tmp_path: Path) -> Iterator[World]:
+    uri = "memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path}/c.db"
     with world(tmp_path, uri, THREADS="4") as found:
         yield found
 

@@ -17,9 +17,9 @@ from memservice.spi.reasoner import AnswerRequest
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 
-@pytest.fixture(params=("sqlite", "memory"))
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Api, Talker]]:
-    uri = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/t.db"
+@pytest.fixture
+def place(local_storage_name: str, tmp_path: Path) -> Iterator[tuple[Api, Talker]]:
+    uri = "memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path}/t.db"
     with talking(tmp_path, uri) as (api, talker):
         api.say("s", ("alice", "I keep bees."), ("bob", "Bees sting!"))
         api.peer("carol")

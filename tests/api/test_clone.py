@@ -14,6 +14,8 @@ from memservice.pipeline.worker import Worker
 if TYPE_CHECKING:
     from api.conftest import Api
 
+pytestmark = pytest.mark.every_index
+
 UID = re.compile(r"[A-Za-z0-9_-]{21}")
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from api.conftest import Api
     from memservice.spi.storage import View
 
+pytestmark = [pytest.mark.every_storage, pytest.mark.every_index]
+
 ORDER = ["id", "content", "observer_id", "observed_id", "session_id", "level", "source_ids", "times_derived", "created_at"]
 
 

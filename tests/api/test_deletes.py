@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from memservice.domain.records import ARCHIVED
 from memservice.pipeline.worker import Worker
 
 if TYPE_CHECKING:
     from api.conftest import Api
     from memservice.spi.storage import View
+
+pytestmark = [pytest.mark.every_storage, pytest.mark.every_index]
 
 
 def work(api: Api) -> None:

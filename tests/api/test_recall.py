@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from api.conftest import Api
     from memservice.spi.storage import View
 
+pytestmark = [pytest.mark.every_storage, pytest.mark.every_index]
+
 MESSAGE = ["id", "content", "peer_id", "session_id", "metadata", "created_at", "workspace_id", "token_count"]
 
 

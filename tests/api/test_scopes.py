@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from api.conftest import Api
     from memservice.spi.storage import View
 
+pytestmark = pytest.mark.every_index
+
 UPDATED_AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?\+00:00")
 
 

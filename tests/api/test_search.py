@@ -9,6 +9,8 @@ import pytest
 if TYPE_CHECKING:
     from api.conftest import Api
 
+pytestmark = [pytest.mark.every_storage, pytest.mark.every_index]
+
 
 @pytest.fixture
 def talk(api: Api) -> Api:

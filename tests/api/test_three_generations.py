@@ -15,6 +15,8 @@ from api.three_nouns import talk as talk
 from api.v1_world import uid
 from memservice.pipeline.worker import Worker
 
+pytestmark = pytest.mark.every_index
+
 
 class TestSharedNouns(SharedNouns):
     """Through the routes; tests/e2e/test_one_workspace.py has them through the published clients."""

@@ -87,9 +87,9 @@ OPENS = {
 """What a key opens, by what it is for."""
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    uri = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path_factory.mktemp('keys')}/m.db"
+@pytest.fixture
+def world(local_storage_name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    uri = "memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path_factory.mktemp('keys')}/m.db"
     keyed = Keyed.open(uri)
     uids = {name: keyed.do("POST", "/v3/workspaces", {"id": name})["uid"] for name in ("acme", "other")}
     for name in ("alice", "bob"):

@@ -16,6 +16,8 @@ from services.files import DOCX, PDF, docx_of, pdf_of
 if TYPE_CHECKING:
     from api.conftest import Api
 
+pytestmark = pytest.mark.every_index
+
 UPLOAD = "/sessions/s/messages/upload"
 UNREADABLE = b"\x89PNG\r\n\x1a\n"
 

@@ -9,6 +9,8 @@ from api.v1_world import First, uid
 from memservice.domain.records import Document, Metamessage, NamedCollection
 from memservice.pipeline.worker import Worker
 
+pytestmark = pytest.mark.every_index
+
 TORTOISE = "I adopted a tortoise named Balthazar."
 
 

@@ -11,6 +11,8 @@ from memservice.pipeline.worker import Worker
 from memservice.runtime import open_runtime
 from memservice.settings import load_settings
 
+pytestmark = pytest.mark.every_index
+
 
 @pytest.fixture
 def first(api: Api) -> First:

@@ -10,6 +10,8 @@ from api.conftest import Api
 from api.second import Second
 from api.second import second as second
 
+pytestmark = pytest.mark.every_index
+
 WRITERS = ("v2", "v3")
 
 

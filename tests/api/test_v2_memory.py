@@ -20,6 +20,8 @@ from memservice.domain.ids import new_uid
 from memservice.domain.records import DEDUCTIVE, INDUCTIVE, LONG, SHORT, Conclusion
 from memservice.spi.storage import View
 
+pytestmark = pytest.mark.every_index
+
 GLOBAL = "__global_observations__"
 MESSAGE = ["id", "content", "peer_id", "session_id", "metadata", "created_at", "workspace_id", "token_count"]
 OBSERVATION = ["id", "content", "observer_id", "observed_id", "session_id", "created_at"]

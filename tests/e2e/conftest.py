@@ -18,19 +18,17 @@ from e2e.other_clients import node_client as node_client
 from e2e.other_clients import older_client as older_client
 from e2e.server import Server
 
-STORAGES = ("sqlite", "postgres")
 
-
-@pytest.fixture(scope="session", params=STORAGES)
-def server(request: pytest.FixtureRequest, servers: Servers) -> Server:
+@pytest.fixture(scope="session")
+def server(shared_storage_name: str, servers: Servers) -> Server:
     """The service as it starts by default. Tests keep apart by workspace."""
-    return servers.on(request.param)
+    return servers.on(shared_storage_name)
 
 
-@pytest.fixture(scope="session", params=STORAGES)
-def keyed_server(request: pytest.FixtureRequest, servers: Servers) -> Server:
+@pytest.fixture(scope="session")
+def keyed_server(shared_storage_name: str, servers: Servers) -> Server:
     """The service as an operator starts it who wants keys."""
-    return servers.on(request.param, AUTH_USE_AUTH="true", AUTH_JWT_SECRET=SECRET)
+    return servers.on(shared_storage_name, AUTH_USE_AUTH="true", AUTH_JWT_SECRET=SECRET)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,12 @@ import pytest
 from e2e.runs import Runs, scenarios
 from e2e.server import Server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.client,
+    pytest.mark.every_storage,
+    pytest.mark.timeout(600),
+]
 
 PACKAGE = "published_client"
 LOCAL = {"Peer.message", "Peer.conclusions_of"}

@@ -16,13 +16,13 @@ from pipeline.place import Clock, Place
 Start = Callable[..., Place]
 
 
-@pytest.fixture(params=("sqlite", "memory"))
-def start(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Start]:
+@pytest.fixture
+def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
     """Open a store with the scripted reasoner, these further plugins and settings."""
     opened: list[Runtime] = []
 
     def open_place(*plugins: object, reasoner: Scripted | None = None, **settings: str) -> Place:
-        uri = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/p.db"
+        uri = "memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path}/p.db"
         given = {"DB_CONNECTION_URI": uri, "REASONER": "scripted", **settings}
         loaded = load_settings(environ=given, cwd=tmp_path)
         scripted, clock = reasoner or Scripted(), Clock()

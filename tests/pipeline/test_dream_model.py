@@ -76,13 +76,13 @@ class Night:
 Start = Callable[..., Night]
 
 
-@pytest.fixture(params=("sqlite", "memory"))
-def start(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Start]:
+@pytest.fixture
+def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
     """What is said is derived by a reasoner of the test's own; dreams are dreamt by `llm` over the scripted model."""
     opened: list[Runtime] = []
 
     def open_night(*plugins: object, **settings: str) -> Night:
-        uri = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/n.db"
+        uri = "memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path}/n.db"
         given = {"DB_CONNECTION_URI": uri, "REASONER": "llm", "LLM_RETRY_PAUSE_SECONDS": "0.001", **SCRIPTED, **settings}
         loaded = load_settings(environ=given, cwd=tmp_path)
         model, scripted, clock = ScriptedModel(), Scripted(), Clock()

@@ -16,14 +16,14 @@ from services.world import Clock, Small
 Begin = Callable[..., Small]
 
 
-@pytest.fixture(params=("sqlite", "memory"))
-def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Begin]:
+@pytest.fixture
+def begin(local_storage_name: str, tmp_path: Path) -> Iterator[Begin]:
     """Open an empty store with these settings and plugins."""
     opened: list[Runtime] = []
     numbers = count()
 
     def open_small(*plugins: object, **settings: str) -> Small:
-        uri = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/s{next(numbers)}.db"
+        uri = "memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path}/s{next(numbers)}.db"
         given = {"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal", **settings}
         loaded = load_settings(environ=given, cwd=tmp_path)
         clock = Clock()

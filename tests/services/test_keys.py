@@ -43,9 +43,9 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def rt(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Runtime]:
-    settings = asking("memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'keys.db'}")
+@pytest.fixture
+def rt(local_storage_name: str, tmp_path: Path, clock: Clock) -> Iterator[Runtime]:
+    settings = asking("memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path / 'keys.db'}")
     opened = Runtime(settings, load_plugins(settings), clock)
     opened.storage.migrate()
     yield opened

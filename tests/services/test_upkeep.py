@@ -23,9 +23,9 @@ from memservice.settings import load_settings
 ME = Principal.all()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def runtime(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Runtime]:
-    uri = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'm.db'}"
+@pytest.fixture
+def runtime(local_storage_name: str, tmp_path: Path) -> Iterator[Runtime]:
+    uri = "memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path / 'm.db'}"
     settings = load_settings(environ={"DB_CONNECTION_URI": uri}, cwd=tmp_path)
     opened = Runtime(settings, load_plugins(settings))
     opened.storage.migrate()
