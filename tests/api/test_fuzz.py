@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from memservice.api import health, v3
 from memservice.api.routing import Operation, walk
 
@@ -127,7 +128,7 @@ def queries(draw: Callable[[st.SearchStrategy[Any]], Any], operation: Operation)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: f"{operation.method} {operation.rule}")
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_no_request_breaks_the_server(api: Api, operation: Operation, data: st.DataObject) -> None:
     path = "/".join(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from api.second import CLIENTS
 from api.test_fuzz import bodies, names, queries
+from examples import examples
 from memservice.api import v2
 from memservice.api.routing import Operation, walk
 
@@ -53,7 +54,7 @@ def good_body(operation: Operation) -> Any:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: f"{operation.method} {operation.rule}")
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_no_request_breaks_the_server(api: Api, operation: Operation, data: st.DataObject) -> None:
     path = "/".join(

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backends.stores import DIALECTS, migrated_on
+from examples import examples
 from memservice.domain.filters import CONCLUSION, MESSAGE, SESSION, Resource, matches
 from memservice.domain.filters.ast import (
     All,
@@ -79,7 +80,7 @@ def test_every_condition_on_every_value(storage: SqlStorage, rows: dict[type[Any
 
 @pytest.mark.parametrize("record", RESOURCES, ids=lambda record: record.__name__)
 def test_any_filter(storage: SqlStorage, rows: dict[type[Any], list[Any]], record: type[Any]) -> None:
-    @settings(max_examples=200, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=examples(200), deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
     @given(nodes(RESOURCES[record]))
     def agrees(condition: Node) -> None:
         check(storage, rows[record], condition, Not(condition))
@@ -162,7 +163,7 @@ def test_statements_are_compiled_once_per_shape(storage: SqlStorage, rows: dict[
 
 
 @given(st.text(max_size=20))
-@settings(max_examples=50, deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(50), deadline=None, derandomize=True, database=None)
 def test_shapes_hold_no_value(text: str) -> None:
     """Whatever a caller sends, it is a value of a statement and no part of its text."""
     from memservice_sql.conditions import Filterable, shape

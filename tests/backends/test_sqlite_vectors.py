@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from backends.sqlite_file import SqliteFile, open_whole, view_of
+from examples import examples
 from memservice.spi.storage import View
 from memservice.spi.vectors import VectorIndex
 from memservice.spi.where import EVERYTHING, Where
@@ -375,4 +376,4 @@ def test_any_history_reads_as_a_dict(tmp_path_factory: pytest.TempPathFactory) -
     class InFolder(Histories):
         folder = staticmethod(lambda: str(tmp_path_factory.mktemp("history")))
 
-    run_state_machine_as_test(InFolder, settings=settings(max_examples=40, stateful_step_count=12, deadline=None))
+    run_state_machine_as_test(InFolder, settings=settings(max_examples=examples(40), stateful_step_count=12, deadline=None))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import (
     CONCLUSION,
@@ -37,7 +38,7 @@ def chosen(resource: Resource, node: Node) -> list[int]:
     return [index for index, row in enumerate(ROWS[resource.name]) if matches(row, node)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(s.any_json, st.sampled_from([WORKSPACE, PEER, *RESOURCES]))
 def test_any_json_is_parsed_or_refused_in_words_that_can_be_sent(given_json: Any, resource: Resource) -> None:
     for parse in (parse_containment, lambda value: parsed(value, resource), lambda value: recall_allowlist(value, None)):
@@ -56,7 +57,7 @@ def logical_depth(filters: dict[str, Any]) -> int:
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.name)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(data=st.data())
 def test_logic_is_that_of_two_values(resource: Resource, data: st.DataObject) -> None:
     a, b = (data.draw(s.filters(resource).filter(lambda part: logical_depth(part) < 5)) for _ in range(2))
@@ -66,14 +67,14 @@ def test_logic_is_that_of_two_values(resource: Resource, data: st.DataObject) ->
         assert set(chosen(resource, parsed({operator: [a, b]}, resource))) == expected
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(key=s.keys, wanted=s.values)
 def test_a_row_with_the_value_is_found_by_it(key: str, wanted: Any) -> None:
     row = corpus.messages(metadata={key: wanted, "more": 1})[0]
     assert matches(row, parse_containment({key: wanted}))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(operand=st.one_of(s.numbers, st.booleans(), s.texts.filter(lambda text: text != "*")))
 def test_an_ordering_divides_the_rows_that_can_be_compared(operand: Any) -> None:
     def rows(**operators: Any) -> set[int]:
@@ -95,7 +96,7 @@ def test_filters_of_the_strategies_tell_rows_apart(resource: Resource) -> None:
     """The comparison of storages is worth something only if many filters match some rows and not others."""
     telling = [0, 0]
 
-    @settings(max_examples=100, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=examples(100), deadline=None, derandomize=True, database=None)
     @given(s.nodes(resource))
     def draw(node: Node) -> None:
         telling[0] += 1

@@ -5,13 +5,14 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from memservice.domain.echo import Sayings, shingles_overlap
 
 words = st.sampled_from(["tea", "boat", "Oslo", "the", "I", "like", "17", "寿司", "が", "好きです", "Ärger", "a"])
 texts = st.lists(words, max_size=24).map(" ".join)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(held=st.lists(texts, max_size=8), text=texts, share=st.sampled_from([0.1, 0.5, 0.75, 0.9, 1.0]))
 def test_sayings_agree_with_the_overlap_of_each(held: list[str], text: str, share: float) -> None:
     expected = [place for place, other in enumerate(held) if shingles_overlap(text, other) >= share]

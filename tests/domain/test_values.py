@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from examples import examples
 from memservice.domain import values
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.values import SCOPE_NAME_MAX, check_json, check_metadata, loads, name_problem, shown, strip_nul
@@ -89,7 +90,7 @@ def test_nesting(opening: bytes, closing: bytes) -> None:
     assert len(loads(wide)) == 1_001
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(s.any_json)
 def test_loads_accepts_what_check_json_accepts(value: Any) -> None:
     raw = json.dumps(value).encode()

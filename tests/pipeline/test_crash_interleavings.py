@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from crash.boundaries import held
+from examples import examples
 from memservice.pipeline import maintenance
 from memservice.pipeline.worker import Worker
 from memservice.plugins import load_plugins
@@ -157,14 +158,14 @@ def same_as_without(folder: Path, uri: str, whole_uri: str, steps: Sequence[Step
         whole.rt.close()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 @example([(SAY, "alice", 8), (END, AFTER, 2), (SAY, "bob", 3), (STAND_STILL, None, None), (SAY, "alice", 1), (END, BEFORE, 3)])
 def test_any_interleaving_of_crashes_yields_the_same_conclusions_in_memory(tmp_path: Path, steps: Sequence[Step]) -> None:
     same_as_without(tmp_path, "memory://", "memory://", steps)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 def test_any_interleaving_of_crashes_yields_the_same_conclusions_in_sqlite(
     tmp_path_factory: pytest.TempPathFactory, steps: Sequence[Step]

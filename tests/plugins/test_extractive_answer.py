@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from examples import examples
 from memservice.domain.json_shape import misfit
 from memservice.spi.reasoner import AnswerRequest, Evidence, Utterance
 from memservice_extractive.reasoner import ExtractiveReasoner
@@ -266,7 +267,7 @@ def nested(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(objects(st.recursive(SCALARS, nested, max_leaves=10)), st.booleans(), st.sampled_from(["minimal", "max"]))
 def test_any_schema_of_the_subset_gets_a_valid_document(schema: dict[str, Any], known: bool, level: str) -> None:
     definitions = {"leaf": {"type": "string"}, "node": properties(name={"$ref": "#/$defs/leaf"}, size={"type": ["number", "null"]})}
@@ -274,7 +275,7 @@ def test_any_schema_of_the_subset_gets_a_valid_document(schema: dict[str, Any], 
     shaped({**schema, "$defs": definitions}, EVIDENCE if known else (), level=level)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.sampled_from(["string", "integer", "boolean", "null", "array", "object"]), min_size=1, max_size=4, unique=True).map(
         lambda kinds: {"oneOf": [{"type": kind} for kind in kinds]}

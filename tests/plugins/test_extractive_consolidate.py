@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known
 from memservice_extractive.facts import Fact, read
 from memservice_extractive.reasoner import ExtractiveReasoner
@@ -218,7 +219,7 @@ SENTENCES = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.sampled_from(SENTENCES) | st.text(max_size=30), max_size=10),
     st.lists(st.text(min_size=1, max_size=20), max_size=3),

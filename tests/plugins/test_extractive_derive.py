@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from memservice.spi.reasoner import DeriveRequest, Utterance
 from memservice_extractive.prose import own_lines
 from memservice_extractive.reasoner import ExtractiveReasoner
@@ -121,7 +122,7 @@ FRAGMENTS = [
 ALPHABET = st.one_of(st.text(max_size=80), st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["bob", "alice"]), ALPHABET, st.booleans()), max_size=4))
 @example([("bob", "a & ∯ b ȸ c ♨ d. Next one I own.", True)])
 @example([("bob", "\ud800 I live in Rome.", True)])

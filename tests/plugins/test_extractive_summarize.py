@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from memservice.domain import tokens
 from memservice.spi.reasoner import SummarizeRequest, Utterance
 from memservice_extractive.reasoner import ExtractiveReasoner
@@ -107,7 +108,7 @@ TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
 """Without lone surrogates, which no message has: they are refused at the door."""
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(["bob", "alice"]), TEXT), max_size=5),
     st.none() | TEXT,

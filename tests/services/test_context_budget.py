@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from memservice.domain import tokens
 from memservice.domain.errors import NotFound
 from memservice.domain.filters import TRUE
@@ -45,7 +46,7 @@ def expected(
 SUMMARY = st.none() | st.tuples(st.integers(0, 100), st.integers(0, 40))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     lengths=st.lists(st.integers(0, 6), max_size=15),
     short=SUMMARY,
