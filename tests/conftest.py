@@ -59,6 +59,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(argument, storages_for(metafunc, argument), scope="session")
 
 
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    """Name long values after their argument. A generated file differs from process to process, by
+    its time stamps for instance, and pytest-xdist refuses to run if test ids differ."""
+    return argname if isinstance(val, bytes | str) and len(val) > 60 else None
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The repository."""
