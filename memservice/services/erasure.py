@@ -25,7 +25,7 @@ def delete_session(rt: Runtime, who: Principal, workspace: str, slug: str) -> No
         place, session = sessions.require(view, workspace, slug, lock=True)
         return begin_erasure(rt, view, place, session)
 
-    _tell_revoked(rt.storage.write(change), "session")
+    _log_revoked(rt.storage.write(change), "session")
 
 
 def begin_erasure(rt: Runtime, view: View, workspace: Workspace, session: Session) -> int:
@@ -54,10 +54,10 @@ def delete_workspace(rt: Runtime, who: Principal, slug: str, *, with_sessions: b
         return found, view.keys.revoke_of(rt.clock(), found.slug)
 
     was, revoked = rt.storage.write(change)
-    _tell_revoked(revoked, "workspace")
+    _log_revoked(revoked, "workspace")
     return was
 
 
-def _tell_revoked(number: int, of: str) -> None:
+def _log_revoked(number: int, of: str) -> None:
     if number:
         log.info("revoked %d keys together with their %s", number, of)

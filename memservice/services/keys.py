@@ -57,12 +57,15 @@ class Wanted:
 
 
 def signer_of(settings: Settings) -> Signer:
-    """Raises `ConfigurationError`, saying how to make a secret, if there is none."""
+    """Raises `ConfigurationError`, saying how to make a secret, if there is none or one is too short."""
     from memservice.domain.jwt_signing import Signer  # only those who use keys pay for the library
 
-    if not settings.auth.jwt_secret:
+    auth = settings.auth
+    if not auth.jwt_secret:
         raise ConfigurationError(f"AUTH_JWT_SECRET is not set, and keys are signed with it. {SIGNING_RECIPE}")
-    return Signer(settings.auth.jwt_secret)
+    for problem in auth.short_secrets():
+        raise ConfigurationError(problem)
+    return Signer(auth.jwt_secret, auth.jwt_secret_previous)
 
 
 def require_enabled(rt: Runtime) -> None:
@@ -218,7 +221,7 @@ def revoke_token(rt: Runtime, who: Principal, token: str) -> ApiKey:
 def _foreign(uid: str, claims: Claims, now: datetime) -> ApiKey:
     return ApiKey(
         uid=uid,
-        label="made by another server",
+        label="without an id, goes by its names",
         admin=claims.admin,
         workspace=claims.workspace,
         peer=claims.peer,

@@ -220,7 +220,7 @@ def test_a_key_made_while_its_session_is_erased_is_of_the_next_one(world: World,
 
 
 def test_a_token_without_an_id_goes_by_its_names_alone(world: World) -> None:
-    """The contract: whoever has the secret may sign one, and the store has never seen it."""
+    """As the contract has it: another server signed it with the same secret, and the store has never seen it."""
     token = signed({"t": "", "w": "acme"})
     world.keyed.do("DELETE", LATER["v2"])
     assert world.status(token, "v3", "the workspace") == OPEN
