@@ -335,7 +335,8 @@ def test_a_secret_that_can_be_guessed_does_not_start(name: str) -> None:
     assert f"{name} is only 15 bytes long, and must be 16 or more" in str(refused.value)
     assert recipe in str(refused.value)
     plain = asking()
-    short = replace(plain.auth, **{name.removeprefix("AUTH_").lower(): "äöüäöüä1"})
+    given: dict[str, Any] = {name.removeprefix("AUTH_").lower(): "äöüäöüä1"}
+    short = replace(plain.auth, **given)
     with pytest.raises(ConfigurationError, match=f"^{name} is only 15 bytes long"):
         create_app(replace(plain, auth=short))
 

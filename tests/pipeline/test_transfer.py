@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -165,7 +166,7 @@ def test_secrets_stay_unless_they_are_asked_for(filled: Place) -> None:
 
 
 def test_keys_belong_to_the_same_things_where_they_go(filled: Place, second: Place) -> None:
-    named: dict[str, dict[str, str]] = {
+    named: dict[str, dict[str, Any]] = {
         "whole": {},
         "peer": {"peer": "alice"},
         "session": {"session": "talk"},

@@ -63,7 +63,7 @@ class StoreChapter(Chapter):
 
     def test_a_key_belongs_to_rows_that_are_there(self, storage: Storage, world: World) -> None:
         uids = {"workspace_uid": world.workspace.uid, "peer_uid": world.bob.uid, "session_uid": world.session.uid}
-        of = {
+        of: dict[str, dict[str, Any]] = {
             "everything": {},
             "workspace": {"workspace_uid": uids["workspace_uid"]},
             "peer": {name: uids[name] for name in ("workspace_uid", "peer_uid")},
@@ -95,7 +95,7 @@ class StoreChapter(Chapter):
         assert there() == {"everything"}
 
     def test_keys_are_revoked_with_what_they_name(self, storage: Storage) -> None:
-        places: list[dict[str, str]] = [
+        places: list[dict[str, Any]] = [
             {},
             {"workspace": "w"},
             {"workspace": "w", "peer": "p"},
