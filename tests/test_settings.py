@@ -209,6 +209,11 @@ def test_two_names_of_one_setting_must_agree(tmp_path: Path) -> None:
     ("sources", "message"),
     [
         ({"AUTH_USE_AUTH": "true"}, "AUTH_USE_AUTH = true needs AUTH_JWT_SECRET"),
+        ({"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "x" * 15}, "AUTH_JWT_SECRET is only 15 bytes long, and must be 16 or more"),
+        (
+            {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "x" * 16, "AUTH_JWT_SECRET_PREVIOUS": "ä" * 7},
+            "AUTH_JWT_SECRET_PREVIOUS is only 14 bytes long, and must be 16 or more",
+        ),
         ({"SUMMARY_MESSAGES_PER_SHORT_SUMMARY": "60"}, "must be less than SUMMARY_MESSAGES_PER_LONG_SUMMARY = 60"),
         ({"DERIVER_POLLING_SLEEP_INTERVAL_SECONDS": "31"}, "must not exceed DERIVER_POLLING_SLEEP_MAX_INTERVAL_SECONDS"),
         ({"TELEMETRY_ENABLED": "1"}, "needs TELEMETRY_ENDPOINT"),
@@ -251,6 +256,7 @@ def test_what_an_old_file_may_keep_is_noted_and_strangers_variables_are_not(tmp_
 
 SECRETS = {
     "AUTH_JWT_SECRET": "hunter2-jwt",
+    "AUTH_JWT_SECRET_PREVIOUS": "hunter2-jwt-before",
     "LLM_OPENAI_API_KEY": "hunter2-openai",
     "WEBHOOK_SECRET": "hunter2-hook",
     "DB_CONNECTION_URI": "postgresql+psycopg://app:hunter2@db:5432/memory?sslpassword=hunter2&x=1",
@@ -269,14 +275,19 @@ def test_secrets_are_shown_nowhere(tmp_path: Path) -> None:
     assert "hunter2" not in repr(settings)
     assert row(settings, "AUTH_JWT_SECRET").value_text == MASK
     assert row(settings, "AUTH_JWT_SECRET").secret
+    assert row(settings, "AUTH_JWT_SECRET_PREVIOUS").value_text == MASK
     assert row(settings, "DB_CONNECTION_URI").value_text == f"postgresql+psycopg://app:{MASK}@db:5432/memory?sslpassword={MASK}&x=1"
     assert row(settings, "LLM_GEMINI_API_KEY").value_text == ""
 
 
 def test_secrets_are_masked_in_refusals(tmp_path: Path) -> None:
-    message = refusal(tmp_path, TELEMETRY_HEADERS="hunter2", toml='[auth]\njwt_secret = ["hunter2"]')
+    message = refusal(tmp_path, TELEMETRY_HEADERS="hunter2", toml='[auth]\njwt_secret = ["hunter2"]\njwt_secret_previous = ["hunter2"]')
     assert "hunter2" not in message
     assert "AUTH_JWT_SECRET" in message
+    assert "AUTH_JWT_SECRET_PREVIOUS" in message
+    short = refusal(tmp_path, AUTH_USE_AUTH="true", AUTH_JWT_SECRET="hunter2", AUTH_JWT_SECRET_PREVIOUS="hunter2")
+    assert "hunter2" not in short
+    assert short.count('python -c "import secrets; print(secrets.token_urlsafe(32))"') == 2
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: text.strip("*") == text))

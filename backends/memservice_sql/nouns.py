@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from memservice.domain.filters.ast import TRUE, Node, all_of, where
-from memservice.domain.records import ACTIVE, PEER, PENDING, SCOPE, Lease, Peer, Session, Task, Workspace
+from memservice.domain.records import ACTIVE, DELETING, PEER, PENDING, SCOPE, ApiKey, Lease, Peer, Session, Task, Workspace
 from memservice.spi import nouns as base
 from memservice.spi.nouns.base import CREATED
 from memservice.spi.rows import Order
@@ -54,6 +54,32 @@ class SqlWorkspaces(base.Workspaces):
                 found.append(mapping.one(row[start : start + mapping.width]))
             start += mapping.width if wanted is not None else 0
         return base.Located(*found)
+
+
+class SqlKeys(base.Keys):
+    rows: SqlRows
+
+    def __init__(self, rows: SqlRows) -> None:
+        super().__init__(rows)
+
+    def recognised(self, uid: str) -> tuple[ApiKey, bool] | None:
+        def write(slots: Slots) -> sa.Executable:
+            places = (
+                (t.workspaces, t.api_keys.c.workspace_uid, t.workspaces.c.state == sa.literal_column(f"'{ACTIVE}'")),
+                (t.peers, t.api_keys.c.peer_uid, sa.true()),
+                (t.sessions, t.api_keys.c.session_uid, t.sessions.c.state != sa.literal_column(f"'{DELETING}'")),
+            )
+            there = (bound.is_(None) | sa.exists().where(table.c.uid == bound, going_on) for table, bound, going_on in places)
+            named = t.api_keys.c.uid == slots.take(t.api_keys.c.uid.type)
+            return sa.select(*t.api_keys.c, sa.and_(*there)).where(named)
+
+        row = self.rows.run(("recognised",), write, [uid]).fetchone()
+        if row is None:
+            return None
+        mapping = self.rows.mapping(ApiKey)
+        key = mapping.one(row[: mapping.width])
+        assert key is not None
+        return key, bool(row[mapping.width])
 
 
 class SqlPeers(base.Peers):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-HISTORY = ("0001", "0002")
+HISTORY = ("0001", "0002", "0003")
 """Every revision, oldest first; the last one is this release's."""
 
 HEAD = HISTORY[-1]

@@ -276,6 +276,9 @@ api_keys = _table(
     _time("revoked_at", null=True),
     _time("last_used_at", null=True),
     _time("created_at"),
+    _text("workspace_uid", null=True),
+    _text("peer_uid", null=True),
+    _text("session_uid", null=True),
 )
 usage = _table(
     "usage",
@@ -397,6 +400,7 @@ _index(deliveries, "workspace_key")
 _index(deliveries, "endpoint_key", "key")
 _index(deliveries, "created_at")
 _index(api_keys, "created_at", "key")
+_index(api_keys, "workspace", "session")
 _index(usage, "workspace_key", "day")
 _index(usage, "day")
 _index(usage, "created_at")

@@ -43,6 +43,10 @@ class SqlView(View):
         return nouns.SqlMessages(self.rows)
 
     @cached_property
+    def keys(self) -> base.Keys:
+        return nouns.SqlKeys(self.rows)
+
+    @cached_property
     def usage(self) -> base.Ledger:
         return SqlLedger(self.rows)
 

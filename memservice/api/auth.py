@@ -119,18 +119,17 @@ def guard_of(settings: Settings) -> Guard | None:
     if not settings.auth.use_auth:
         return None
     guard = Guard(keys.signer_of(settings))
-    _warn_of_short(settings.auth.jwt_secret or "")
+    _warn_of_short("AUTH_JWT_SECRET", settings.auth.jwt_secret)
+    _warn_of_short("AUTH_JWT_SECRET_PREVIOUS", settings.auth.jwt_secret_previous)
     return guard
 
 
-def _warn_of_short(secret: str) -> None:
+def _warn_of_short(name: str, secret: str | None) -> None:
     from memservice.domain.jwt_signing import SECRET_BYTES
 
-    length = len(secret.encode())
-    if length < SECRET_BYTES:
-        log.warning(
-            "AUTH_JWT_SECRET is only %d bytes long: who has one key can try out secrets until one fits it. %s", length, SIGNING_RECIPE
-        )
+    length = len((secret or "").encode())
+    if 0 < length < SECRET_BYTES:
+        log.warning("%s is only %d bytes long: %d or more are safe from being guessed. %s", name, length, SECRET_BYTES, SIGNING_RECIPE)
 
 
 def principal(app: Application, access: RouteAccess, path: Mapping[str, str]) -> Principal:

@@ -12,8 +12,17 @@ from memservice.api.schemas.base import Aliased, Shape
 from memservice.api.schemas.fields import Coded, Part
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.values import loads, name_problem, shown
+from memservice.settings.sources import did_you_mean
 
 _NOTHING = object()
+
+_UNKNOWN = "extra_forbidden"
+_MAX_UNKNOWN = 10
+"""Unknown names that one answer lists."""
+_MAX_NAMED_BODY = 10_000
+"""Bytes of the largest refused body whose fields the answer names."""
+_MAX_HINTED = 100
+"""Characters of an unknown name that are compared with the known ones."""
 
 
 class QueryReader:
@@ -44,6 +53,57 @@ class QueryReader:
             problems.extend(flatten(error.messages, ("query",)))
             return {}
         return loaded
+
+
+class StrictReader:
+    """Refuses what a route does not know, where others ignore it: query parameters, repeated ones, and any body.
+
+    For routes on which a misspelt or misplaced scope would have the effect of no scope. A body that says nothing (absent, empty,
+    `null` or `{}`) is accepted: some clients send one with every POST.
+    """
+
+    def __init__(self, query: type[Schema] | None) -> None:
+        fields = {} if query is None else query().load_fields
+        self._known = [field.data_key or name for name, field in fields.items()]
+        self._takes = f"Known parameters: {', '.join(self._known)}" if self._known else "This route takes no parameters"
+
+    def check(self, request: Request, problems: list[Problem]) -> None:
+        problems.extend(self._parameters(request))
+        problems.extend(self._body(request))
+
+    def _parameters(self, request: Request) -> Iterator[Problem]:
+        try:
+            given = request.args
+        except UnicodeDecodeError:
+            if not self._known:  # otherwise the reader of the parameters reports it
+                yield Problem(("query",), "The query string is not UTF-8")
+            return
+        unknown = [name for name in given if name not in self._known]
+        for name in unknown[:_MAX_UNKNOWN]:
+            yield Problem(("query", shown(name)), f"Unknown parameter{self._hint(name)} {self._takes}", _UNKNOWN)
+        for name in self._known:
+            if len(given.getlist(name)) > 1:
+                yield Problem(("query", name), "The parameter is given more than once: give it once")
+
+    def _body(self, request: Request) -> Iterator[Problem]:
+        raw = request.get_data(cache=False)
+        if not raw or raw.isspace():
+            return
+        try:
+            value = loads(raw, ("body",)) if len(raw) <= _MAX_NAMED_BODY else _NOTHING
+        except InvalidInput:
+            value = _NOTHING
+        if value is None or value == {}:
+            return
+        names = list(value)[:_MAX_UNKNOWN] if isinstance(value, dict) else []
+        for name in names:
+            hint = "; send it as a query parameter." if name in self._known else self._hint(name)
+            yield Problem(("body", shown(name)), f"This route reads no body{hint} {self._takes}", _UNKNOWN)
+        if not names:
+            yield Problem(("body",), f"This route reads no body; leave it empty. {self._takes}", _UNKNOWN)
+
+    def _hint(self, name: str) -> str:
+        return did_you_mean(name[:_MAX_HINTED], self._known, cutoff=0.7) or "."
 
 
 class HeaderReader:

@@ -22,7 +22,7 @@ from memservice.api import auth
 from memservice.api.answers import empty_answer, json_answer
 from memservice.api.auth import RouteAccess
 from memservice.api.forms import FORM, FormReader, refuse_strangers
-from memservice.api.parsing import BodyReader, HeaderReader, QueryReader, path_problems
+from memservice.api.parsing import BodyReader, HeaderReader, QueryReader, StrictReader, path_problems
 from memservice.api.schemas.encoding import encoder
 from memservice.api.schemas.fields import ListOf, MapOf
 from memservice.api.schemas.service import HTTPError, HTTPValidationError
@@ -76,6 +76,8 @@ class Operation:
     """The answer can also be had as a stream of events."""
     key_optional: bool = False
     """The document says that a key may be left out, as it always did. It is asked for all the same."""
+    strict: bool = False
+    """Unknown query parameters and any body are refused, not ignored (`StrictReader`)."""
     alone: bool = False
     """The handler takes no call, since it works with nothing: the stores are not opened for it."""
 
@@ -121,6 +123,7 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
     read_body = BodyReader(operation.body, operation.body_optional).read if operation.body is not None else None
     if operation.form is not None:
         read_body = FormReader(operation.form).read
+    refuse_unknown = StrictReader(operation.query).check if operation.strict else None
     encode = encoder(operation.answer) if operation.answer else None
     access, default_status, many = operation.access, operation.status[0], operation.many
     alone, null, writes = operation.alone, operation.null, operation.writes
@@ -132,6 +135,8 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
             refuse_strangers(request)
         who = auth.principal(current_app.extensions[EXTENSION], access, path)
         problems: list[Problem] = list(path_problems(path))
+        if refuse_unknown:
+            refuse_unknown(request, problems)
         query = read_query(request, problems) if read_query else {}
         headers = read_headers(request, problems) if read_headers else {}
         body = read_body(request, problems) if read_body else None
@@ -165,7 +170,7 @@ def _description(operation: Operation, name: str) -> dict[str, Any]:
         if operation.null:
             answer["content"] = {"application/json": {"schema": {}}}
         described["responses"][str(status)] = answer
-    if operation.query or operation.body is not None or "<" in operation.rule:
+    if operation.query or operation.body is not None or operation.strict or "<" in operation.rule:
         wrong = {"description": "Validation Error", "content": {"application/json": {"schema": HTTPValidationError}}}
         described["responses"]["422"] = wrong
     read = (("query", operation.query), ("header", operation.headers))

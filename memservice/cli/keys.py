@@ -21,6 +21,10 @@ from memservice.services.principal import Principal
 
 PAGE = 100
 _OPTION = {"workspace_id": "--workspace", "peer_id": "--peer", "session_id": "--session", "expires_at": "--expires", "label": "--label"}
+_UNLISTED = (
+    "Not listed: tokens without an id (`jti`), which another server signed with this secret. They go by the names in them alone, so they "
+    "open whatever bears these names now and later; `memservice keys revoke --token` revokes one."
+)
 
 
 @click.group()
@@ -63,7 +67,7 @@ def create(
 @keys.command("list")
 @click.pass_obj
 def list_(state: State) -> None:
-    """List the keys made here, and those that were revoked."""
+    """List the keys made here, and those that were revoked. Tokens that other servers made have no id: they are listed once revoked."""
     rows = []
     with opened(state) as rt:
         rt.storage.check()
@@ -74,6 +78,7 @@ def list_(state: State) -> None:
             used = wire_seconds(key.last_used_at) if key.last_used_at else "never"
             rows.append((key.uid, _opens(key), works, _until(key), wire_seconds(key.created_at), used, key.label or ""))
     show_table(("ID", "OPENS", "STATE", "HOW LONG", "MADE", "LAST USED", "LABEL"), rows)
+    click.echo(_UNLISTED, err=True)
 
 
 @keys.command()
@@ -108,7 +113,7 @@ def _opens(key: ApiKey) -> str:
     if key.admin:
         return "everything"
     parts = [("workspace", key.workspace), ("peer", key.peer), ("session", key.session)]
-    return " ".join(f"{noun} {name}" for noun, name in parts if name)
+    return " ".join(f"{noun} {name}" for noun, name in parts if name) or "nothing that existed when it was made"
 
 
 def _until(key: ApiKey) -> str:

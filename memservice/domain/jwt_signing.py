@@ -1,4 +1,4 @@
-"""Signing keys and verifying them: HS256 with one secret, and nothing else."""
+"""Signing keys and verifying them: HS256 and nothing else, with one secret that signs and perhaps another that still verifies."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from jwt import PyJWS
 from jwt.algorithms import HMACAlgorithm
-from jwt.exceptions import InvalidKeyError, PyJWTError
+from jwt.exceptions import InvalidKeyError, InvalidSignatureError, PyJWTError
 
 from memservice.domain.errors import ConfigurationError, Unauthorised
 from memservice.domain.jwt_claims import INVALID, Claims, read_claims, write_claims
 
 ALGORITHM = "HS256"
 SECRET_BYTES = 32
-"""A secret of fewer can be guessed from one token (RFC 7518, 3.2)."""
+"""A secret should have as many (RFC 7518, 3.2)."""
 
 
 class _Hmac(HMACAlgorithm):
@@ -26,14 +26,15 @@ class _Hmac(HMACAlgorithm):
 
 
 class Signer:
-    """Signs and verifies with one secret (its UTF-8 bytes). Safe for threads. Raises `ConfigurationError` for an unusable secret."""
+    """Signs and verifies with `secret` (its UTF-8 bytes), and verifies with the `previous` one. Safe for threads.
 
-    def __init__(self, secret: str) -> None:
+    Raises `ConfigurationError` for an unusable secret.
+    """
+
+    def __init__(self, secret: str, previous: str | None = None) -> None:
         algorithm = _Hmac(HMACAlgorithm.SHA256)
-        try:
-            self._key = algorithm.prepare_key(secret.encode())
-        except InvalidKeyError as error:
-            raise ConfigurationError(f"AUTH_JWT_SECRET cannot be used: {error}") from error
+        self._key = _prepared(algorithm, "AUTH_JWT_SECRET", secret)
+        self._previous = _prepared(algorithm, "AUTH_JWT_SECRET_PREVIOUS", previous) if previous else None
         self._jws = PyJWS(algorithms=[])
         self._jws.register_algorithm(ALGORITHM, algorithm)
 
@@ -44,12 +45,28 @@ class Signer:
     def read(self, token: str, now: datetime) -> Claims:
         """The claims of a token that we, or another server with this secret, signed. Raises `Unauthorised`."""
         try:
-            payload: Any = json.loads(self._jws.decode(token, self._key, [ALGORITHM]))
+            payload: Any = self._verified(token)
         except (PyJWTError, ValueError, RecursionError):
             raise Unauthorised(INVALID) from None
         if not isinstance(payload, dict):
             raise Unauthorised(INVALID)
         return read_claims(payload, now)
+
+    def _verified(self, token: str) -> Any:
+        try:
+            return json.loads(self._jws.decode(token, self._key, [ALGORITHM]))
+        except InvalidSignatureError:
+            if self._previous is None:
+                raise
+            return json.loads(self._jws.decode(token, self._previous, [ALGORITHM]))
+
+
+def _prepared(algorithm: _Hmac, name: str, secret: str) -> bytes:
+    try:
+        key: bytes = algorithm.prepare_key(secret.encode())
+    except InvalidKeyError as error:
+        raise ConfigurationError(f"{name} cannot be used: {error}") from error
+    return key
 
 
 def digest(token: str) -> str:

@@ -401,6 +401,10 @@ class ApiKey:
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
     created_at: datetime
+    workspace_uid: str | None = None
+    """What `workspace` names; so with the next two. None while there is no such thing: the key is then for the first that gets the name."""
+    peer_uid: str | None = None
+    session_uid: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

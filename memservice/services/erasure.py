@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 from memservice.domain.errors import Conflict
@@ -12,32 +13,36 @@ from memservice.services import access, outbox, sessions, workspaces
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
 
+log = logging.getLogger("memservice.keys")
+
 
 def delete_session(rt: Runtime, who: Principal, workspace: str, slug: str) -> None:
-    """From now on the session cannot be written to; it keeps its name until it is erased. NotFound unless it is active."""
+    """From now on the session cannot be written to, and its keys are revoked; it keeps its name until it is erased. NotFound unless it is
+    active."""
     access.require(who, workspace, session=slug)
 
-    def change(view: View) -> None:
-        _, session = sessions.require(view, workspace, slug, lock=True)
-        begin_erasure(rt, view, session)
+    def change(view: View) -> int:
+        place, session = sessions.require(view, workspace, slug, lock=True)
+        return begin_erasure(rt, view, place, session)
 
-    rt.storage.write(change)
+    _log_revoked(rt.storage.write(change), "session")
 
 
-def begin_erasure(rt: Runtime, view: View, session: Session) -> None:
-    """Give up a session whose row the caller holds."""
+def begin_erasure(rt: Runtime, view: View, workspace: Workspace, session: Session) -> int:
+    """Give up a session whose row the caller holds. Returns how many keys were revoked with it."""
     view.sessions.save(replace(session, state=DELETING))
     view.tasks.add([outbox.erase_session(rt, session)])
+    return view.keys.revoke_of(rt.clock(), workspace.slug, session.slug)
 
 
 def delete_workspace(rt: Runtime, who: Principal, slug: str, *, with_sessions: bool = False) -> Workspace:
-    """From now on there is no such workspace, and its id is free. Returns what it was.
+    """From now on there is no such workspace, its keys are revoked, and its id is free. Returns what it was.
 
     Conflict while a session is active, unless they are to go `with_sessions`; archived ones do not count.
     """
     access.require(who, slug)
 
-    def change(view: View) -> Workspace:
+    def change(view: View) -> tuple[Workspace, int]:
         found = view.workspaces.by_slug(slug, lock=True)
         if found is None:
             raise workspaces.not_found(slug)
@@ -46,6 +51,13 @@ def delete_workspace(rt: Runtime, who: Principal, slug: str, *, with_sessions: b
             raise Conflict(f"Workspace {slug} has {active} active session(s): delete them first")
         view.workspaces.save(replace(found, state=DELETING))
         view.tasks.add([outbox.erase_workspace(rt, found)])
-        return found
+        return found, view.keys.revoke_of(rt.clock(), found.slug)
 
-    return rt.storage.write(change)
+    was, revoked = rt.storage.write(change)
+    _log_revoked(revoked, "workspace")
+    return was
+
+
+def _log_revoked(number: int, of: str) -> None:
+    if number:
+        log.info("revoked %d keys together with their %s", number, of)

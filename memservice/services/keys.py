@@ -1,4 +1,11 @@
-"""Keys: minting, listing and revoking them, and recognising one that is shown."""
+"""Keys: minting, listing and revoking them, and recognising one that is shown.
+
+A key minted here belongs to the workspace, peer and session that bear its names, by uid. Their deletion revokes it in its own
+transaction, and one that a deletion at the same moment missed is not recognised, since what it belongs to is gone: another workspace,
+peer or session of the same name is never opened by it. A key for a name that nothing bears yet (clients create what they name when they
+first use it) is for the first thing that gets the name, and the deletion of that revokes it. A token without an id is not known to the
+store, so its names are all that counts.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +17,7 @@ from typing import TYPE_CHECKING
 from memservice.domain.errors import ConfigurationError, Disabled, InvalidInput, NotFound, Problem, Unauthorised
 from memservice.domain.ids import new_uid
 from memservice.domain.jwt_claims import Claims, claims_for
-from memservice.domain.records import ApiKey
+from memservice.domain.records import DELETING, ApiKey
 from memservice.domain.times import wire_seconds
 from memservice.domain.values import name_problem
 from memservice.runtime import Runtime
@@ -18,6 +25,7 @@ from memservice.services import access
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.principal import Principal
 from memservice.settings import SIGNING_RECIPE, Settings
+from memservice.spi.nouns import Located
 from memservice.spi.storage import View
 
 if TYPE_CHECKING:
@@ -49,12 +57,15 @@ class Wanted:
 
 
 def signer_of(settings: Settings) -> Signer:
-    """Raises `ConfigurationError`, saying how to make a secret, if there is none."""
+    """Raises `ConfigurationError`, saying how to make a secret, if there is none or one is too short."""
     from memservice.domain.jwt_signing import Signer  # only those who use keys pay for the library
 
-    if not settings.auth.jwt_secret:
+    auth = settings.auth
+    if not auth.jwt_secret:
         raise ConfigurationError(f"AUTH_JWT_SECRET is not set, and keys are signed with it. {SIGNING_RECIPE}")
-    return Signer(settings.auth.jwt_secret)
+    for problem in auth.short_secrets():
+        raise ConfigurationError(problem)
+    return Signer(auth.jwt_secret, auth.jwt_secret_previous)
 
 
 def require_enabled(rt: Runtime) -> None:
@@ -64,7 +75,7 @@ def require_enabled(rt: Runtime) -> None:
 
 
 def mint(rt: Runtime, who: Principal, wanted: Wanted, expires_at: datetime | None = None, label: str | None = None) -> Minted:
-    """A new key. What it names need not exist. Without any name it is an admin key, and its label says so if nobody labels it."""
+    """A new key. What it names need not exist yet. Without any name it is an admin key, and its label says so if it is given none."""
     access.require_admin(who)
     now = rt.clock()
     expires_at = None if expires_at is None else expires_at.replace(microsecond=0)
@@ -83,7 +94,7 @@ def mint(rt: Runtime, who: Principal, wanted: Wanted, expires_at: datetime | Non
         created_at=now,
     )
     token = signer.sign(claims_for(uid, now, expires_at, wanted.workspace, wanted.peer, wanted.session))
-    stored = rt.storage.write(lambda view: view.keys.add(key))
+    stored = rt.storage.write(lambda view: view.keys.add(bound(view, key)))
     if admin:
         log.warning("minted the admin key %s: it opens everything", uid)
     else:
@@ -116,11 +127,23 @@ def mint_by_uid(rt: Runtime, who: Principal, named: Claims, expires_at: datetime
             expires_at=expires_at,
             created_at=now,
         )
-        return view.keys.add(key)
+        return view.keys.add(bound(view, key))
 
     stored = rt.storage.write(store)
     log.info("minted the key %s", stored.uid)
     return Minted(stored, signer.sign(claims))
+
+
+def bound(view: View, key: ApiKey) -> ApiKey:
+    """The key with the uids of what bears its names now. A session that is being deleted bears none: the key is for the next one."""
+    found = Located() if key.workspace is None else view.workspaces.locate(key.workspace, key.session, key.peer)
+    session = None if found.session is None or found.session.state == DELETING else found.session
+    return replace(
+        key,
+        workspace_uid=None if found.workspace is None else found.workspace.uid,
+        peer_uid=None if found.peer is None else found.peer.uid,
+        session_uid=None if session is None else session.uid,
+    )
 
 
 def _narrowest(named: Claims) -> str:
@@ -198,7 +221,7 @@ def revoke_token(rt: Runtime, who: Principal, token: str) -> ApiKey:
 def _foreign(uid: str, claims: Claims, now: datetime) -> ApiKey:
     return ApiKey(
         uid=uid,
-        label="made by another server",
+        label="without an id, goes by its names",
         admin=claims.admin,
         workspace=claims.workspace,
         peer=claims.peer,
@@ -209,18 +232,20 @@ def _foreign(uid: str, claims: Claims, now: datetime) -> ApiKey:
 
 
 def recognise(view: View, claims: Claims, token: str) -> ApiKey | None:
-    """The stored key of a verified token; None for a token of another server. Raises `Unauthorised` for a revoked or unknown one.
+    """The stored key of a verified token; None for a token of another server. Raises `Unauthorised` for one that is revoked, unknown, or
+    of something that is gone.
 
     Asked at every request, so that revoking works at once everywhere.
     """
-    found = view.keys.by_uid(claims.id or _digest(token))
+    found = view.keys.recognised(claims.id or _digest(token))
     if found is None:
         if claims.id is not None:
             raise Unauthorised(UNKNOWN)
         return None
-    if found.revoked_at is not None:
+    key, there = found
+    if key.revoked_at is not None or not there:
         raise Unauthorised(REVOKED)
-    return found
+    return key
 
 
 def _digest(token: str) -> str:

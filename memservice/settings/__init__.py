@@ -249,6 +249,8 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         )
     if settings.auth.use_auth and not settings.auth.jwt_secret:
         yield f"AUTH_USE_AUTH = true needs AUTH_JWT_SECRET. {SIGNING_RECIPE}"
+    if settings.auth.use_auth:
+        yield from settings.auth.short_secrets()
     if settings.webhook.allow_networks:
         yield from _bad_networks(settings.webhook.allow_networks)
     yield from (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +66,9 @@ class Db(Group):
     options: Mapping[str, Any] = setting({}, "settings of that storage plugin alone (JSON object)", secrecy="secret")
 
 
+MIN_SECRET_BYTES = 16
+"""Of a secret that signs keys. A shorter one can be found by trying, given one key."""
+
 SIGNING_RECIPE = 'Make one with: python -c "import secrets; print(secrets.token_urlsafe(32))"'
 
 
@@ -74,7 +77,19 @@ class Auth(Group):
     """Keys."""
 
     use_auth: bool = setting(False, "ask every request for a key")
-    jwt_secret: str | None = setting(None, "signs the keys; required with auth, best 32 characters or more", secrecy="secret")
+    jwt_secret: str | None = setting(
+        None, f"signs the keys; required with auth, at least {MIN_SECRET_BYTES} bytes, best 32 or more", secrecy="secret"
+    )
+    jwt_secret_previous: str | None = setting(
+        None, "keys signed with this secret are accepted too, while the secret is changed", secrecy="secret"
+    )
+
+    def short_secrets(self) -> Iterator[str]:
+        """Secrets that must not be used, each as a sentence that says what to do."""
+        for name, secret in (("AUTH_JWT_SECRET", self.jwt_secret), ("AUTH_JWT_SECRET_PREVIOUS", self.jwt_secret_previous)):
+            length = len((secret or "").encode())
+            if 0 < length < MIN_SECRET_BYTES:
+                yield f"{name} is only {length} bytes long, and must be {MIN_SECRET_BYTES} or more: it could be guessed. {SIGNING_RECIPE}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,14 +9,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
 
-from api.auth_world import OTHER_SECRET, Keyed, asking, by_hand, foreign, populate, signed
+from api.auth_world import ALL, OTHER_SECRET, SECRET, Keyed, asking, by_hand, foreign, populate, signed
 from memservice.app import create_app
 from memservice.domain.errors import ConfigurationError
 from memservice.runtime import utc_now
+from memservice.services import keys
 from memservice.settings import Settings, load_settings
 
 ALICE = signed({"w": "acme", "p": "alice"})
@@ -324,17 +327,58 @@ def test_a_secret_that_is_a_public_key_is_none() -> None:
         create_app(asking(AUTH_JWT_SECRET="ssh-rsa AAAAB3NzaC1yc2E"))
 
 
+@pytest.mark.parametrize("name", ["AUTH_JWT_SECRET", "AUTH_JWT_SECRET_PREVIOUS"])
+def test_a_secret_that_can_be_guessed_does_not_start(name: str) -> None:
+    recipe = 'python -c "import secrets; print(secrets.token_urlsafe(32))"'
+    with pytest.raises(ConfigurationError) as refused:
+        asking(**{name: "äöüäöüä1"})
+    assert f"{name} is only 15 bytes long, and must be 16 or more" in str(refused.value)
+    assert recipe in str(refused.value)
+    plain = asking()
+    given: dict[str, Any] = {name.removeprefix("AUTH_").lower(): "äöüäöüä1"}
+    short = replace(plain.auth, **given)
+    with pytest.raises(ConfigurationError, match=f"^{name} is only 15 bytes long"):
+        create_app(replace(plain, auth=short))
+
+
 def test_a_short_secret_works_and_is_complained_of_once(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "memservice.auth"):
-        short = Keyed.open(AUTH_JWT_SECRET="äöü")
-    assert [record.getMessage()[:42] for record in caplog.records] == ["AUTH_JWT_SECRET is only 6 bytes long: who "]
+        short = Keyed.open(AUTH_JWT_SECRET="äöüäöüäö", AUTH_JWT_SECRET_PREVIOUS="x" * 31)
+    assert [record.getMessage()[:50] for record in caplog.records] == [
+        "AUTH_JWT_SECRET is only 16 bytes long: 32 or more ",
+        "AUTH_JWT_SECRET_PREVIOUS is only 31 bytes long: 32",
+    ]
     minted = short.mint()
     assert short.call("POST", "/v3/workspaces/list", minted.token).status_code == 200
-    assert sum(record.name == "memservice.auth" for record in caplog.records) == 1
+    assert sum(record.name == "memservice.auth" for record in caplog.records) == 2
     short.close()
     caplog.clear()
     Keyed.open(AUTH_JWT_SECRET="x" * 32).close()
     assert caplog.records == []
+
+
+def test_the_secret_is_changed_without_a_key_failing(tmp_path: Path) -> None:
+    """As docs/operations.md says it, on one store: accept the new one, sign with it, make new keys, forget the old one."""
+    uri, new = f"sqlite:///{tmp_path / 'm.db'}", OTHER_SECRET
+
+    def status(keyed: Keyed, token: str) -> int:
+        return keyed.call("PUT", "/v3/workspaces/acme", token, json={}).status_code
+
+    before = Keyed.open(uri)
+    old_key, without_id = before.mint("acme").token, signed({"w": "acme"})
+    accepting = Keyed.open(uri, AUTH_JWT_SECRET_PREVIOUS=new)
+    signing = Keyed.open(uri, AUTH_JWT_SECRET=new, AUTH_JWT_SECRET_PREVIOUS=SECRET)
+    new_key = signing.mint("acme").token
+    assert jwt.decode(new_key, new, ["HS256"])["w"] == "acme"
+    for keyed in (accepting, signing):
+        assert [status(keyed, token) for token in (old_key, without_id, new_key)] == [200] * 3
+    assert status(before, new_key) == 401
+    keys.revoke_token(signing.runtime, ALL, without_id)
+    assert [status(keyed, without_id) for keyed in (before, accepting, signing)] == [401] * 3
+    after = Keyed.open(uri, AUTH_JWT_SECRET=new)
+    assert [status(after, token) for token in (old_key, without_id, new_key)] == [401, 401, 200]
+    for keyed in (before, accepting, signing, after):
+        keyed.close()
 
 
 def test_a_request_with_a_key_reads_the_store_once_more(keyed: Keyed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def mint(keyed: Keyed, **query: Any) -> Any:
 
 def test_the_answer(keyed: Keyed) -> None:
     end = datetime.now(UTC).replace(microsecond=0) + timedelta(days=90)
-    made = mint(keyed, workspace_id="acme", peer_id="alice", expires_at=end.isoformat(), label="kitchen", unheard_of="x")
+    made = mint(keyed, workspace_id="acme", peer_id="alice", expires_at=end.isoformat(), label="kitchen")
     assert list(made) == ["key", "id", "label", "admin", "workspace_id", "peer_id", "session_id", "expires_at", "created_at"]
     wire = end.isoformat().replace("+00:00", "Z")
     assert {name: made[name] for name in ("label", "admin", "workspace_id", "peer_id", "session_id", "expires_at")} == {
@@ -72,6 +72,109 @@ def test_what_is_refused(keyed: Keyed, query: str, field: str) -> None:
     assert answer.status_code == 422
     assert [problem["loc"] for problem in answer.get_json()["detail"]] == [["query", field]]
     assert keyed.do("GET", KEYS)["total"] == 0
+
+
+KNOWN = "workspace_id, peer_id, session_id, expires_at, label"
+KNOWN_V1 = "app_id, user_id, session_id, collection_id, expires_at, workspace_id, peer_id"
+SLIPS = [
+    ("/v3/keys?workspaceId=acme", "query", "workspaceId", f"Unknown parameter; did you mean workspace_id? Known parameters: {KNOWN}"),
+    ("/v3/keys?workspace=acme", "query", "workspace", f"Unknown parameter; did you mean workspace_id? Known parameters: {KNOWN}"),
+    ("/v3/keys?app_id=acme", "query", "app_id", f"Unknown parameter. Known parameters: {KNOWN}"),
+    ("/v3/keys?workspace_id=acme&peerid=bob", "query", "peerid", f"Unknown parameter; did you mean peer_id? Known parameters: {KNOWN}"),
+    ("/v2/keys?workspaceid=acme", "query", "workspaceid", f"Unknown parameter; did you mean workspace_id? Known parameters: {KNOWN}"),
+    (
+        "/v2/keys?workspace_id=acme&sesion_id=",
+        "query",
+        "sesion_id",
+        f"Unknown parameter; did you mean session_id? Known parameters: {KNOWN}",
+    ),
+    ("/v1/keys?app_id=acme&userid=u", "query", "userid", f"Unknown parameter; did you mean user_id? Known parameters: {KNOWN_V1}"),
+    ("/v1/keys?workspace_id=acme&peer=p", "query", "peer", f"Unknown parameter; did you mean peer_id? Known parameters: {KNOWN_V1}"),
+    (
+        "/v1/keys?workspace_id=acme&user_id=u",
+        "query",
+        "user_id",
+        "Give either workspace_id and peer_id, or app_id, user_id, collection_id, not both kinds",
+    ),
+    ("/v3/keys?workspace_id=acme&workspace_id=other", "query", "workspace_id", "The parameter is given more than once: give it once"),
+]
+
+
+@pytest.mark.parametrize(("path", "place", "name", "said"), SLIPS, ids=[slip[0] for slip in SLIPS])
+def test_an_unknown_or_misplaced_parameter_makes_no_key(keyed: Keyed, path: str, place: str, name: str, said: str) -> None:
+    answer = keyed.call("POST", path, keyed.admin)
+    assert answer.status_code == 422
+    assert [(problem["loc"], problem["msg"]) for problem in answer.get_json()["detail"]] == [([place, name], said)]
+    assert keyed.do("GET", KEYS)["total"] == 0
+
+
+@pytest.mark.parametrize("path", ["/v1/keys?app_id=a", "/v2/keys", "/v2/keys?workspace_id=acme", "/v3/keys", "/v3/keys?workspace_id=acme"])
+@pytest.mark.parametrize(
+    ("options", "locs"),
+    [
+        ({"json": {"workspace_id": "acme", "zzz": 1}}, [["body", "workspace_id"], ["body", "zzz"]]),
+        ({"json": ["acme"]}, [["body"]]),
+        ({"json": 0}, [["body"]]),
+        ({"data": '{"workspace_id": "acme"}'}, [["body", "workspace_id"]]),
+        ({"data": {"workspace_id": "acme"}}, [["body"]]),
+        ({"data": {"workspace_id": "acme"}, "content_type": "multipart/form-data"}, [["body"]]),
+        ({"data": "{"}, [["body"]]),
+        ({"json": {"x" * 200: None, "y": "z" * 20_000}}, [["body"]]),
+    ],
+    ids=["fields", "list", "zero", "untyped", "form", "multipart", "broken", "long"],
+)
+def test_a_body_makes_no_key(keyed: Keyed, path: str, options: Any, locs: list[list[str]]) -> None:
+    answer = keyed.call("POST", path, keyed.admin, **options)
+    assert answer.status_code == 422
+    assert [problem["loc"] for problem in answer.get_json()["detail"]] == locs
+    assert all("This route reads no body" in problem["msg"] for problem in answer.get_json()["detail"])
+    assert keyed.do("GET", KEYS)["total"] == 0
+
+
+@pytest.mark.parametrize("path", ["/v1/keys?workspace_id=acme", "/v2/keys?workspace_id=acme", "/v3/keys?workspace_id=acme"])
+@pytest.mark.parametrize("options", [{}, {"json": {}}, {"data": "null"}, {"data": " \n"}, {"data": b"{}", "content_type": "text/plain"}])
+def test_a_body_that_says_nothing_is_accepted(keyed: Keyed, path: str, options: Any) -> None:
+    made = keyed.call("POST", path, keyed.admin, **options).get_json()
+    assert keyed.call("PUT", "/v3/workspaces/acme", made["key"], json={}).status_code == 200
+    assert keyed.call("PUT", "/v3/workspaces/other", made["key"], json={}).status_code == 401
+
+
+def test_many_unknown_names_have_a_short_answer(keyed: Keyed) -> None:
+    query = "&".join(f"x{number}=1" for number in range(100))
+    answer = keyed.call("POST", f"{KEYS}?{query}", keyed.admin, json={f"y{number}": 1 for number in range(100)})
+    assert answer.status_code == 422
+    assert len(answer.get_json()["detail"]) == 20
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "options", "loc"),
+    [
+        ("GET", f"{KEYS}?pages=2", {}, ["query", "pages"]),
+        ("GET", f"{KEYS}?workspace_id=acme", {}, ["query", "workspace_id"]),
+        ("GET", f"{KEYS}?size=1&size=2", {}, ["query", "size"]),
+        ("GET", KEYS, {"json": {"filters": {}}}, ["body", "filters"]),
+        ("DELETE", f"{KEYS}/x?dry_run=true", {}, ["query", "dry_run"]),
+        ("DELETE", f"{KEYS}/x", {"json": {"dry_run": True}}, ["body", "dry_run"]),
+    ],
+)
+def test_listing_and_revoking_refuse_what_they_do_not_know(keyed: Keyed, method: str, path: str, options: Any, loc: list[str]) -> None:
+    answer = keyed.call(method, path, keyed.admin, **options)
+    assert (answer.status_code, [problem["loc"] for problem in answer.get_json()["detail"]]) == (422, [loc])
+
+
+@pytest.mark.parametrize("generation", ["v2", "v3"])
+def test_nothing_at_all_is_an_admin_key_and_the_answer_says_so(keyed: Keyed, generation: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("WARNING", "memservice.keys"):
+        made = keyed.do("POST", f"/{generation}/keys")
+    assert {name: made[name] for name in ("admin", "label", "workspace_id", "peer_id", "session_id")} == {
+        "admin": True,
+        "label": "admin",
+        "workspace_id": None,
+        "peer_id": None,
+        "session_id": None,
+    }
+    assert [record.getMessage() for record in caplog.records] == [f"minted the admin key {made['id']}: it opens everything"]
+    assert keyed.call("POST", f"/{generation}/workspaces/list", made["key"], json={}).status_code == 200
 
 
 def test_listing_and_revoking(keyed: Keyed) -> None:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from api.auth_world import Keyed
+from api.auth_world import ALL, Keyed, signed
+from backends.stores import store_of
+from memservice.pipeline.worker import Worker
+from memservice.services import keys
+
+pytestmark = pytest.mark.every_storage
 
 GENERATIONS = ("v1", "v2", "v3")
 OPEN, SHUT = 200, 401
@@ -21,6 +27,20 @@ class World:
 
     keyed: Keyed
     uids: dict[str, str]
+
+    def make_again(self) -> None:
+        """Make acme, and all in it, under the same names."""
+        do, uids = self.keyed.do, self.uids
+        uids["acme"] = do("POST", "/v3/workspaces", {"id": "acme"})["uid"]
+        for name in ("alice", "bob"):
+            uids[name] = do("POST", f"{LATER['v3']}/peers", {"id": name})["uid"]
+        uids["room"] = do("POST", f"{LATER['v3']}/sessions", {"id": "room", "peers": {"alice": {}, "bob": {}}})["uid"]
+        for session, owner in (("owned", "alice"), ("his", "bob")):
+            uids[session] = do("POST", f"/v1/apps/{uids['acme']}/users/{uids[owner]}/sessions", {})["id"]
+
+    def erase(self) -> None:
+        """Let the work that waits be done, so that a deleted session's name is free."""
+        Worker(self.keyed.runtime).run_until_idle()
 
     def mint(self, by: str, of: str) -> str:
         """A key of generation `by`: of the workspace, of alice, of her own session or of the shared one."""
@@ -88,17 +108,13 @@ OPENS = {
 
 
 @pytest.fixture
-def world(local_storage_name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    uri = "memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path_factory.mktemp('keys')}/m.db"
-    keyed = Keyed.open(uri)
-    uids = {name: keyed.do("POST", "/v3/workspaces", {"id": name})["uid"] for name in ("acme", "other")}
-    for name in ("alice", "bob"):
-        uids[name] = keyed.do("POST", f"{LATER['v3']}/peers", {"id": name})["uid"]
-    uids["room"] = keyed.do("POST", f"{LATER['v3']}/sessions", {"id": "room", "peers": {"alice": {}, "bob": {}}})["uid"]
-    for session, owner in (("owned", "alice"), ("his", "bob")):
-        uids[session] = keyed.do("POST", f"/v1/apps/{uids['acme']}/users/{uids[owner]}/sessions", {})["id"]
-    yield World(keyed, uids)
-    keyed.close()
+def world(storage_name: str, tmp_path: Path) -> Iterator[World]:
+    with store_of(storage_name, tmp_path) as uri:
+        keyed = Keyed.open(uri)
+        world = World(keyed, {"other": keyed.do("POST", "/v3/workspaces", {"id": "other"})["uid"]})
+        world.make_again()
+        yield world
+        keyed.close()
 
 
 @pytest.mark.parametrize("of", OPENS)
@@ -153,12 +169,67 @@ def test_a_revoked_key_is_revoked_everywhere(world: World, by: str) -> None:
 
 @pytest.mark.parametrize("by", GENERATIONS)
 def test_a_key_of_a_deleted_workspace_does_not_open_its_successor(world: World, by: str) -> None:
-    """But one that names the workspace by its id does: an id is all that it says."""
-    token = world.mint(by, "workspace")
+    """Nor do keys of its peers and sessions open those of the same name there, and a new key opens what the old one opened."""
+    tokens = {of: world.mint(by, of) for of in OPENS}
     world.keyed.do("DELETE", LATER["v2"])
-    world.uids["acme"] = world.keyed.do("POST", "/v1/apps", {"name": "acme"})["id"]
-    by_name = by != "v1"
-    assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [OPEN if by_name else SHUT] * 3
+    world.make_again()
+    for of, token in tokens.items():
+        for generation in GENERATIONS:
+            found = {what: world.status(token, generation, what) for what in EVERYTHING}
+            assert found == dict.fromkeys(EVERYTHING, SHUT), (of, generation)
+    assert [world.status(world.mint(by, "workspace"), generation, "the workspace") for generation in GENERATIONS] == [OPEN] * 3
+
+
+@pytest.mark.parametrize("by", GENERATIONS)
+def test_a_key_of_a_deleted_session_does_not_open_its_successor(world: World, by: str) -> None:
+    of_the_session, of_the_workspace, of_alice = (world.mint(by, of) for of in ("room", "workspace", "alice"))
+    world.keyed.do("DELETE", f"{LATER['v3']}/sessions/room")
+    assert [world.status(of_the_session, generation, "the shared session") for generation in GENERATIONS] == [SHUT] * 3
+    world.erase()
+    assert [world.status(of_the_session, generation, "the shared session") for generation in GENERATIONS] == [SHUT] * 3
+    again = world.keyed.do("POST", f"{LATER['v3']}/sessions", {"id": "room", "peers": {"alice": {}, "bob": {}}})
+    assert again["uid"] != world.uids["room"]
+    world.uids["room"] = again["uid"]
+    assert [world.status(of_the_session, generation, "the shared session") for generation in GENERATIONS] == [SHUT] * 3
+    assert [world.status(of_the_workspace, generation, "the shared session") for generation in GENERATIONS] == [OPEN] * 3
+    assert [world.status(of_alice, generation, "the shared session") for generation in GENERATIONS] == [OPEN] * 3
+    assert [world.status(world.mint(by, "room"), generation, "the shared session") for generation in GENERATIONS] == [OPEN] * 3
+
+
+@pytest.mark.parametrize("by", ["v2", "v3"])
+def test_a_key_made_before_its_workspace_is_of_the_first_that_gets_the_name(world: World, by: str) -> None:
+    """Clients create what they name when they first use it."""
+    made = world.keyed.do("POST", f"/{by}/keys?workspace_id=later&session_id=s")["key"]
+    messages = f"/{by}/workspaces/later/sessions/s/messages"
+    said = {"messages": [{"peer_id": "alice", "content": "first"}]}
+    assert world.keyed.call("POST", messages, made, json=said).status_code == (200 if by == "v2" else 201)
+    assert world.keyed.call("POST", f"{messages}/list", made, json={}).status_code == 200
+    world.keyed.do("DELETE", "/v2/workspaces/later")
+    assert world.keyed.call("POST", messages, made, json=said).status_code == SHUT
+    world.keyed.do("POST", messages, said)
+    assert world.keyed.call("POST", f"{messages}/list", made, json={}).status_code == SHUT
+
+
+@pytest.mark.parametrize("by", ["v2", "v3"])
+def test_a_key_made_while_its_session_is_erased_is_of_the_next_one(world: World, by: str) -> None:
+    world.keyed.do("DELETE", f"{LATER['v3']}/sessions/room")
+    token = world.mint(by, "room")
+    world.erase()
+    world.keyed.do("POST", f"{LATER['v3']}/sessions", {"id": "room"})
+    assert [world.status(token, generation, "the shared session") for generation in ("v2", "v3")] == [OPEN] * 2
+    world.keyed.do("DELETE", f"{LATER['v3']}/sessions/room")
+    assert [world.status(token, generation, "the shared session") for generation in ("v2", "v3")] == [SHUT] * 2
+
+
+def test_a_token_without_an_id_goes_by_its_names_alone(world: World) -> None:
+    """As the contract has it: another server signed it with the same secret, and the store has never seen it."""
+    token = signed({"t": "", "w": "acme"})
+    world.keyed.do("DELETE", LATER["v2"])
+    assert world.status(token, "v3", "the workspace") == OPEN
+    world.make_again()
+    assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [OPEN] * 3
+    keys.revoke_token(world.keyed.runtime, ALL, token)
+    assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [SHUT] * 3
 
 
 @pytest.mark.parametrize("by", GENERATIONS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import subprocess
 import sys
@@ -38,7 +39,7 @@ def statements(engine: sa.Engine) -> dict[str, str]:
     """What SQLite was told to make each table and index, without differences of layout."""
     with engine.connect() as connection:
         rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").all()
-    return {name: " ".join(sql.replace('"', "").split()) for name, sql in rows}
+    return {name: re.sub(r"\s*([(),])\s*", r"\1", " ".join(sql.replace('"', "").split())) for name, sql in rows}
 
 
 def test_the_migrations_say_it_in_the_same_words(tmp_path: Path) -> None:
@@ -110,6 +111,46 @@ def test_a_store_of_each_older_schema_is_brought_up_to_date(tmp_path: Path, old:
     assert statements(storage.engine) == statements(new.engine)
     new.close()
     storage.close()
+
+
+def test_keys_of_an_older_store_belong_to_what_bears_their_names(tmp_path: Path) -> None:
+    storage = opened(tmp_path / "memory.db")
+    with storage.engine.begin() as connection:
+        upgrade(connection, storage._dialect, "0002")
+        for statement in OLDER_KEYS.split(";"):
+            connection.exec_driver_sql(statement)
+    storage.migrate()
+    with storage.read() as view:
+        found = {key.uid: (key.workspace_uid, key.peer_uid, key.session_uid) for key in view.keys.page()}
+    assert found == {
+        "admin": (None, None, None),
+        "whole": ("W2", None, None),
+        "peer": ("W2", "P2", None),
+        "session": ("W2", None, "S2"),
+        "both": ("W2", "P2", "S2"),
+        "of a session that goes": ("W2", None, None),
+        "of a later peer": ("W2", None, None),
+        "of a workspace that goes": (None, None, None),
+        "of a later workspace": (None, None, None),
+    }
+    storage.close()
+
+
+OLDER_KEYS = """
+INSERT INTO workspaces (key, uid, slug, v1_name, state, metadata, configuration, created_at) VALUES
+    (1, 'W1', 'w', 'w', 'deleting', '{}', '{}', '2026-01-01'), (2, 'W2', 'w', 'w', 'active', '{}', '{}', '2026-01-01'),
+    (3, 'W3', 'gone', 'gone', 'deleting', '{}', '{}', '2026-01-01');
+INSERT INTO peers (uid, workspace_key, slug, v1_name, kind, metadata, configuration, created_at) VALUES
+    ('P1', 1, 'p', 'p', 'peer', '{}', '{}', '2026-01-01'), ('P2', 2, 'p', 'p', 'peer', '{}', '{}', '2026-01-01');
+INSERT INTO sessions (uid, workspace_key, slug, state, metadata, configuration, message_count, token_total, created_at) VALUES
+    ('S1', 1, 's', 'active', '{}', '{}', 0, 0, '2026-01-01'), ('S2', 2, 's', 'archived', '{}', '{}', 0, 0, '2026-01-01'),
+    ('S3', 2, 'going', 'deleting', '{}', '{}', 0, 0, '2026-01-01');
+INSERT INTO api_keys (uid, admin, workspace, peer, session, created_at) VALUES
+    ('admin', 1, NULL, NULL, NULL, '2026-01-01'), ('whole', 0, 'w', NULL, NULL, '2026-01-01'),
+    ('peer', 0, 'w', 'p', NULL, '2026-01-01'), ('session', 0, 'w', NULL, 's', '2026-01-01'), ('both', 0, 'w', 'p', 's', '2026-01-01'),
+    ('of a session that goes', 0, 'w', NULL, 'going', '2026-01-01'), ('of a later peer', 0, 'w', 'q', NULL, '2026-01-01'),
+    ('of a workspace that goes', 0, 'gone', NULL, NULL, '2026-01-01'), ('of a later workspace', 0, 'x', 'p', 's', '2026-01-01')
+"""
 
 
 def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import urllib.error
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 
 import jwt
@@ -13,6 +14,11 @@ import pytest
 from api.auth_world import SECRET, signed
 from cli.conftest import Run
 from e2e.server import serving
+from memservice.domain.jwt_claims import Claims
+from memservice.runtime import open_runtime
+from memservice.services.keys import mint_by_uid
+from memservice.services.principal import Principal
+from memservice.settings import load_settings
 
 AUTH = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SECRET}
 
@@ -39,7 +45,9 @@ def test_narrow_keys_and_the_list(memservice: Run) -> None:
     assert (claims["w"], claims["p"]) == ("acme", "alice")
     assert not {"s", "ad", "exp"} & claims.keys()
     memservice("keys", "create", "--workspace", "acme", "--session", "room", "--expires", "2 weeks", **AUTH)
-    lines = memservice("keys", "list", **AUTH).stdout.splitlines()
+    listed = memservice("keys", "list", **AUTH)
+    assert "They go by the names in them alone" in listed.stderr
+    lines = listed.stdout.splitlines()
     assert lines[0].split() == ["ID", "OPENS", "STATE", "HOW", "LONG", "MADE", "LAST", "USED", "LABEL"]
     assert [part in lines[1] for part in (str(claims["jti"]), "workspace acme peer alice", "works", "never", "kitchen radio")] == [True] * 5
     assert "workspace acme session room" in lines[2]
@@ -79,7 +87,9 @@ def test_revoking(memservice: Run) -> None:
     assert memservice("keys", "revoke", uid, **AUTH).stdout == f"revoked {uid}\n"
     assert memservice("keys", "revoke", "--token", other, **AUTH).stdout == f"revoked {claims_of(other)['jti']}\n"
     assert memservice("keys", "revoke", "--token", foreign, **AUTH).returncode == 0
-    assert [line.split().count("revoked") for line in memservice("keys", "list", **AUTH).stdout.splitlines()[1:]] == [2, 2, 2]
+    lines = memservice("keys", "list", **AUTH).stdout.splitlines()
+    assert [line.split().count("revoked") for line in lines[1:]] == [2, 2, 2]
+    assert lines[3].endswith("without an id, goes by its names")
     unknown = memservice("keys", "revoke", "nope", **AUTH)
     assert (unknown.returncode, unknown.stderr) == (1, "memservice: Key nope not found\n")
     assert memservice("keys", "revoke", "--token", "garbage", **AUTH).stderr == "memservice: Invalid JWT\n"
@@ -95,6 +105,25 @@ def test_without_a_secret_it_is_said_how_to_make_one(memservice: Run) -> None:
     refused = memservice("serve", "--port", "0", AUTH_USE_AUTH="true")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert recipe in refused.stderr
+
+
+def test_a_short_secret_makes_no_key(memservice: Run) -> None:
+    for settings in ({"AUTH_JWT_SECRET": "x" * 15}, {"AUTH_JWT_SECRET": SECRET, "AUTH_JWT_SECRET_PREVIOUS": "x" * 15}):
+        for further in ({}, {"AUTH_USE_AUTH": "true"}):
+            refused = memservice("keys", "create", "--admin", **settings, **further)
+            assert (refused.returncode, refused.stdout) == (1, "")
+            assert f"{list(settings)[-1]} is only 15 bytes long, and must be 16 or more" in refused.stderr
+            assert 'python -c "import secrets; print(secrets.token_urlsafe(32))"' in refused.stderr
+
+
+def test_a_key_of_nothing_says_so(memservice: Run, tmp_path: Path) -> None:
+    settings = load_settings(environ={"DB_CONNECTION_URI": f"sqlite:///{tmp_path / 'memservice.db'}", **AUTH}, cwd=tmp_path)
+    with closing(open_runtime(settings)) as rt:
+        rt.storage.migrate()
+        mint_by_uid(rt, Principal.all(), Claims(app_uid="unheard-of"))
+    (line,) = memservice("keys", "list", **AUTH).stdout.splitlines()[1:]
+    assert "  nothing that existed when it was made  works  " in line
+    assert line.endswith("app unheard-of")
 
 
 def test_where_keys_would_be_lost_none_is_made(memservice: Run) -> None:

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memservice.domain.errors import Unauthorised
+from memservice.domain.errors import ConfigurationError, Unauthorised
 from memservice.domain.jwt_claims import Claims, claims_for, read_claims, write_claims
 from memservice.domain.jwt_signing import Signer, digest
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SECRET = "Grüße, ein Geheimnis für Tests, und lang genug"
+OLDER = "the secret before, of good length as well"
 SIGNER = Signer(SECRET)
 
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=30)
@@ -108,6 +109,35 @@ def test_claims_of_the_first_generation_are_kept_apart() -> None:
     claims = read_claims({"ap": "A", "us": "U", "se": "S", "co": "C"}, NOW)
     assert (claims.app_uid, claims.user_uid, claims.owned_session_uid, claims.collection_uid) == ("A", "U", "S", "C")
     assert (claims.admin, claims.workspace, claims.peer, claims.session) == (False, None, None, None)
+
+
+def test_a_previous_secret_verifies_and_does_not_sign() -> None:
+    old, new = Signer(OLDER), Signer(SECRET, OLDER)
+    claims = claims_for("K", NOW, None, "acme", None, None)
+    assert new.read(old.sign(claims), NOW) == claims
+    assert new.read(new.sign(claims), NOW) == claims
+    assert Signer(SECRET).read(new.sign(claims), NOW) == claims
+    for signer, token in ((old, new.sign(claims)), (Signer(SECRET), old.sign(claims)), (new, Signer(OLDER + "!").sign(claims))):
+        with pytest.raises(Unauthorised, match="Invalid JWT"):
+            signer.read(token, NOW)
+
+
+@pytest.mark.parametrize("claims", [{"exp": 1}, {"ad": "yes"}, {"p": "alice"}, {"aud": "x"}])
+def test_a_previous_secret_lets_no_wrong_claims_in(claims: dict[str, Any]) -> None:
+    with pytest.raises(Unauthorised):
+        Signer(SECRET, OLDER).read(jwt.encode(claims, OLDER, "HS256"), NOW)
+    unsigned = jwt.encode({"ad": True}, None, algorithm="none")
+    for token in (unsigned, unsigned + "x", "a.b.c", ""):
+        with pytest.raises(Unauthorised):
+            Signer(SECRET, OLDER).read(token, NOW)
+
+
+def test_an_unusable_secret_is_named() -> None:
+    public = "ssh-rsa AAAAB3NzaC1yc2E"
+    with pytest.raises(ConfigurationError, match=r"^AUTH_JWT_SECRET cannot be used"):
+        Signer(public)
+    with pytest.raises(ConfigurationError, match=r"^AUTH_JWT_SECRET_PREVIOUS cannot be used"):
+        Signer(SECRET, public)
 
 
 def test_the_digest_is_the_same_however_the_signature_is_written() -> None:

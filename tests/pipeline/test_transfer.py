@@ -7,7 +7,10 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ from memservice.domain import records as r
 from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import where
 from memservice.pipeline.runner import HANDLERS
-from memservice.services import conclusions, erasure, indexing, messages, outbox, recall, workspaces
+from memservice.services import conclusions, erasure, indexing, keys, messages, outbox, recall, sessions, workspaces
 from memservice.services.transfer import export, importing, shapes, tasks
 from memservice.services.transfer.copying import MARK, Different, copy, require_two
 from memservice.services.transfer.export import Wanted
@@ -30,6 +33,7 @@ from pipeline.fakes import Outside
 from pipeline.place import WHO, Place
 
 EVERYTHING = Wanted(secrets=True)
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -159,6 +163,37 @@ def test_secrets_stay_unless_they_are_asked_for(filled: Place) -> None:
     asked, plain = ({line["type"] for line in read(exported(filled, wanted=w))} for w in (EVERYTHING, Wanted()))
     assert asked - plain == {"webhook_endpoints", "deliveries"}
     assert b'"secret"' not in b"".join(exported(filled, wanted=Wanted())[1:])
+
+
+def test_keys_belong_to_the_same_things_where_they_go(filled: Place, second: Place) -> None:
+    named: dict[str, dict[str, Any]] = {
+        "whole": {},
+        "peer": {"peer": "alice"},
+        "session": {"session": "talk"},
+        "of a later session": {"session": "later"},
+        "of a session that goes": {"session": "empty"},
+    }
+    sessions.get_or_create(filled.rt, WHO, "w", "empty")
+    given = {uid: r.ApiKey(uid=uid.replace(" ", "-"), workspace="w", created_at=NOW, **more) for uid, more in named.items()}
+    stale = r.ApiKey(uid="stale", workspace="w", workspace_uid="of-another", created_at=NOW)
+    filled.rt.storage.write(lambda view: view.rows.put([keys.bound(view, key) for key in given.values()]))
+    filled.rt.storage.write(lambda view: view.keys.add(stale))
+    erasure.delete_session(filled.rt, WHO, "w", "empty")
+    importing.load(second.rt, iter(exported(filled)))
+
+    def stored(place: Place) -> list[r.ApiKey]:
+        with place.rt.storage.read() as view:
+            return [replace(key, key=0) for key in view.keys.page()]
+
+    there = stored(second)
+    assert there == [replace(key, session_uid=None) if key.session == "empty" else key for key in stored(filled) if key.uid != "stale"]
+    assert [key.uid for key in there if key.revoked_at is not None] == ["of-a-session-that-goes"]
+    assert [key.session_uid is not None for key in there] == [False, False, True, False, False]
+    assert all(key.workspace_uid is not None for key in there)
+    erasure.delete_workspace(second.rt, WHO, "w", with_sessions=True)
+    second.work()
+    importing.load(second.rt, iter(exported(filled)))
+    assert all(key.revoked_at is not None for key in stored(second)), "importing again brings no revoked key back"
 
 
 def test_without_vectors_they_are_made_there(filled: Place, second: Place) -> None:

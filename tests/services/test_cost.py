@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from memservice.domain.records import Conclusion, Message
+from memservice.domain.jwt_claims import Claims
+from memservice.domain.records import ApiKey, Conclusion, Message
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services import cards, context, messages, peers, queue, sessions, workspaces
+from memservice.services import cards, context, keys, messages, peers, queue, sessions, workspaces
 from memservice.services import conclusions as concluding
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.messages import Draft
@@ -58,6 +59,8 @@ def fill(path: Path, size: int) -> Sized:
         concluded += concluding.create(runtime, ME, WORKSPACE, texts)
         peers.get_or_create(runtime, ME, WORKSPACE, f"peer{start}", None, None)
         workspaces.get_or_create(runtime, ME, f"w{start}", None, None)
+    named = [ApiKey(uid=f"k{n}", workspace=WORKSPACE, peer="ann", session="s", created_at=runtime.clock()) for n in range(size)]
+    runtime.storage.write(lambda view: view.rows.put([keys.bound(view, named[0]), *named[1:]]))
     small.summarise(said[5], "short", 5)
     cards.put(runtime, ME, WORKSPACE, "ann", None, ["Name: Ann"])
     sized = Sized(small, said, concluded)
@@ -77,6 +80,15 @@ def sized(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sized, ...
 
 def _rt(job: Callable[[Runtime, Sized], Any]) -> Callable[[Sized], Any]:
     return lambda sized: job(sized.small.rt, sized)
+
+
+def recognise(rt: Runtime) -> None:
+    """As each request does it that shows a key."""
+    claims = Claims(id="k0", workspace=WORKSPACE, peer="ann", session="s")
+    with rt.storage.read() as view:
+        found = keys.recognise(view, claims, "")
+    assert found is not None
+    assert found.session_uid
 
 
 PAIR = {"observer": "ann", "observed": "bob"}
@@ -116,11 +128,12 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
     "get conclusion": (2, _rt(lambda rt, s: concluding.get(rt, ME, WORKSPACE, s.concluded[3].uid))),
     "query conclusions": (12, lambda s: s.small.ask("how many herons", "ann", "bob")),
     "query conclusions of a session": (12, _rt(lambda rt, s: concluding.query(rt, ME, WORKSPACE, "herons", filters=FEW))),
+    "recognise a key": (1, _rt(lambda rt, s: recognise(rt))),
     "queue status": (4, _rt(lambda rt, s: queue.status(rt, ME, WORKSPACE))),
     "queue status of a session": (4, _rt(lambda rt, s: queue.status(rt, ME, WORKSPACE, observer="ann", sender="bob", session="s"))),
 }
 
-LARGE = ("messages", "conclusions", "tasks", "sessions", "peers", "members", "vectors", "text_rows", "text_terms")
+LARGE = ("messages", "conclusions", "tasks", "sessions", "peers", "members", "vectors", "text_rows", "text_terms", "api_keys", "workspaces")
 
 
 @pytest.mark.parametrize("name", READS)

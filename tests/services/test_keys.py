@@ -8,16 +8,17 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from api.auth_world import ALL, OTHER_SECRET, asking, signed
 from memservice.domain.errors import ConfigurationError, Disabled, InvalidInput, NotFound, Unauthorised, Unavailable
-from memservice.domain.filters.ast import TRUE
-from memservice.domain.records import ApiKey
+from memservice.domain.filters.ast import TRUE, where
+from memservice.domain.records import DELETING, ApiKey, Session, Workspace
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services import keys
+from memservice.services import erasure, keys, peers, sessions
 from memservice.services.key_usage import KeyUsage
 from memservice.services.keys import Wanted
 from memservice.services.paging import Paging
@@ -139,6 +140,58 @@ def test_revoked_is_revoked(rt: Runtime, clock: Clock) -> None:
     assert [key.revoked_at for key in keys.page(rt, ALL, Paging()).items] == [START, None]
     with pytest.raises(NotFound, match="Key nope not found"):
         keys.revoke(rt, ALL, "nope")
+
+
+def delete(rt: Runtime, record: type[Any], slug: str) -> None:
+    """As a deletion at the same moment would: the key that is minted is not there yet to be revoked."""
+    rt.storage.write(lambda view: view.rows.change(record, where(slug=slug), state=DELETING))
+
+
+def test_a_key_that_a_deletion_missed_is_not_recognised(rt: Runtime) -> None:
+    sessions.get_or_create(rt, ALL, "acme", "room")
+    peers.get_or_create(rt, ALL, "acme", "alice", None, None)
+    every = [
+        Wanted(workspace="acme", **more) for more in ({}, {"peer": "alice"}, {"session": "room"}, {"peer": "alice", "session": "room"})
+    ]
+    whole, alice, room, both = (keys.mint(rt, ALL, wanted).token for wanted in every)
+    delete(rt, Session, "room")
+    for token in (room, both):
+        with pytest.raises(Unauthorised, match="JWT revoked"):
+            recognise(rt, token)
+    for token in (whole, alice):
+        assert recognise(rt, token) is not None
+    delete(rt, Workspace, "acme")
+    sessions.get_or_create(rt, ALL, "acme", "room")
+    peers.get_or_create(rt, ALL, "acme", "alice", None, None)
+    for token in (whole, alice, room, both):
+        with pytest.raises(Unauthorised, match="JWT revoked"):
+            recognise(rt, token)
+
+
+def test_keys_are_revoked_in_the_transaction_that_deletes(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions.get_or_create(rt, ALL, "acme", "room")
+    of_session, of_workspace, other = (
+        keys.mint(rt, ALL, wanted)
+        for wanted in (Wanted(workspace="acme", session="room"), Wanted(workspace="acme"), Wanted(workspace="other", session="room"))
+    )
+    writes = 0
+    original = rt.storage.write
+
+    def counting(change: Callable[..., object]) -> object:
+        nonlocal writes
+        writes += 1
+        return original(change)
+
+    monkeypatch.setattr(rt.storage, "write", counting)
+    erasure.delete_session(rt, ALL, "acme", "room")
+    assert [key.revoked_at for key in keys.page(rt, ALL, Paging()).items] == [START, None, None]
+    erasure.delete_workspace(rt, ALL, "acme")
+    assert [key.revoked_at for key in keys.page(rt, ALL, Paging()).items] == [START, START, None]
+    assert writes == 2
+    assert recognise(rt, other.token) == other.key
+    for minted in (of_session, of_workspace):
+        with pytest.raises(Unauthorised, match="JWT revoked"):
+            recognise(rt, minted.token)
 
 
 def test_keys_of_other_servers(rt: Runtime) -> None:

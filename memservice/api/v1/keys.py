@@ -5,22 +5,30 @@ from __future__ import annotations
 from memservice.api.routing import Call, Routes
 from memservice.api.schemas import v1 as shapes
 from memservice.api.v1 import paths
+from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.jwt_claims import Claims
 from memservice.services import keys
 
 routes = Routes("keys", "What callers show to be let in: tokens for an app, or for a user, a session or a collection in it.", "v1")
 
+_OF_V1 = ("app_id", "user_id", "collection_id")
+_MIXED = f"Give either workspace_id and peer_id, or {', '.join(_OF_V1)}, not both kinds"
 
-@routes.operation("POST", "/v1/keys", access=paths.OF_ADMINS, query=shapes.KeyQuery, answer=shapes.NewKey)
+
+@routes.operation("POST", "/v1/keys", access=paths.OF_ADMINS, strict=True, query=shapes.KeyQuery, answer=shapes.NewKey)
 def create_key(call: Call) -> keys.Minted:
     """Make a key
 
     For the narrowest thing that is named; it need not exist. With `workspace_id` or `peer_id` it is a key of the later generations:
-    some of their clients ask for it here.
+    some of their clients ask for it here. An unknown parameter, or a body, is an error: a misspelt scope never widens a key. The key
+    goes with what it names: a deletion revokes it.
     """
     keys.require_enabled(call.rt)
     query = call.query
     if query["workspace_id"] or query["peer_id"]:
+        mixed = [name for name in _OF_V1 if query[name]]
+        if mixed:  # it would be left out, and the key would open more than was asked for
+            raise InvalidInput(*(Problem(("query", name), _MIXED) for name in mixed))
         wanted = keys.Wanted(workspace=query["workspace_id"], peer=query["peer_id"], session=query["session_id"])
         return keys.mint(call.rt, call.who, wanted, query["expires_at"])
     named = Claims(

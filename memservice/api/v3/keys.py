@@ -18,12 +18,13 @@ _KEYS = "/v3/keys"
 _ADMIN = RouteAccess(admin=True)
 
 
-@routes.operation("POST", _KEYS, access=_ADMIN, query=shapes.KeyQuery, answer=shapes.NewKey)
+@routes.operation("POST", _KEYS, access=_ADMIN, strict=True, query=shapes.KeyQuery, answer=shapes.NewKey)
 def create_key(call: Call) -> keys.Minted:
     """Make a key
 
-    For a workspace, or with a peer or session besides for that alone; what it names need not exist. Without any name the key opens
-    everything. The token is not kept: it cannot be shown again.
+    For a workspace, or with a peer or session besides for that alone; what it names need not exist. Without any parameter the key
+    opens everything (`admin` is true in the answer). An unknown parameter, or a body, is an error: a misspelt scope never widens a key.
+    The key goes with what it names: a deletion revokes it. The token is not kept: it cannot be shown again.
     """
     keys.require_enabled(call.rt)
     query = call.query
@@ -31,7 +32,7 @@ def create_key(call: Call) -> keys.Minted:
     return keys.mint(call.rt, call.who, wanted, query["expires_at"], query["label"])
 
 
-@routes.operation("GET", _KEYS, access=_ADMIN, query=PageQuery, answer=page_of(shapes.Key))
+@routes.operation("GET", _KEYS, access=_ADMIN, strict=True, query=PageQuery, answer=page_of(shapes.Key))
 def list_keys(call: Call) -> Page[ApiKey]:
     """List keys
 
@@ -41,7 +42,7 @@ def list_keys(call: Call) -> Page[ApiKey]:
     return keys.page(call.rt, call.who, paging(call.query))
 
 
-@routes.operation("DELETE", _KEYS + "/<key_id>", access=_ADMIN, status=(204,))
+@routes.operation("DELETE", _KEYS + "/<key_id>", access=_ADMIN, strict=True, status=(204,))
 def revoke_key(call: Call, key_id: str) -> None:
     """Revoke a key
 

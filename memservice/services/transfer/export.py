@@ -128,7 +128,14 @@ class _Reader:
             return False
         if isinstance(row, r.Space) and row.state != r.ACTIVE:
             return False
+        if isinstance(row, r.ApiKey):
+            return self._is_ours(row)
         return row.key not in self._doomed if isinstance(row, r.Session) else getattr(row, "session_key", None) not in self._doomed
+
+    def _is_ours(self, key: r.ApiKey) -> bool:
+        """A key of what bore the same name before does not travel unless it is revoked: import would give it to what bears it now."""
+        found = self._view.keys.recognised(key.uid)
+        return key.revoked_at is not None or (found is not None and found[1])
 
     def tasks(self) -> list[Line]:
         """What waits to be done, and what failed. Few, as long as workers run; held in memory because they come last."""

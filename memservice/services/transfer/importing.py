@@ -17,6 +17,7 @@ from memservice.domain.text import analyse
 from memservice.domain.values import shown
 from memservice.runtime import Runtime
 from memservice.services import indexing, outbox, webhooks
+from memservice.services import keys as api_keys
 from memservice.services.transfer import checks, shapes, tasks, whole
 from memservice.services.transfer.keys import Keys
 from memservice.services.transfer.lines import Line, Sum, UnreadableExport, read_moment
@@ -186,6 +187,8 @@ class _Loader:
             keys = Keys(view, self._place)
             self._look_up(shape, lines, keys)
             rows = [self._row(shape, line, keys) for line in lines]
+            if shape.record is r.ApiKey:
+                rows = [api_keys.bound(view, row) for row in rows]
             fresh = self._fresh(view, shape, rows)
             stored = view.rows.put([row for row, _ in fresh])
             self._follow(view, shape, stored, {row.uid: terms[lines[place]["uid"]] for row, place in fresh} if terms else {})

@@ -70,7 +70,7 @@ SPACE = _shape(r.Space, "kind", "embedder", "dimension")
 TASK = _shape(r.Task, left_out=frozenset({"unit"}))
 ENDPOINT = _shape(r.WebhookEndpoint)
 DELIVERY = _shape(r.Delivery)
-KEY = _shape(r.ApiKey)
+KEY = _shape(r.ApiKey, left_out=frozenset({"workspace_uid", "peer_uid", "session_uid"}))
 
 ROWS: tuple[Shape, ...] = (
     _shape(r.Peer),

@@ -202,6 +202,9 @@ def full_rows(w: World, message: int, conclusion: int, task: int, endpoint: int,
         revoked_at=FIRST,
         last_used_at=BEFORE_1970,
         created_at=NOW,
+        workspace_uid=w.workspace.uid,
+        peer_uid=w.bob.uid,
+        session_uid=w.session.uid,
     )
     yield r.Usage(
         **place,

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memservice.domain import records as r
+from memservice.domain.filters.ast import where
 from memservice.domain.records import ACTIVE
 from memservice.spi.storage import Storage
 from memservice.testing.storage.base import NOW, Chapter, World, populate
@@ -59,6 +60,66 @@ class StoreChapter(Chapter):
         assert storage.write(lambda view: view.keys.revoke("nobody", NOW)) is False
         with storage.read() as view:
             assert view.keys.page() == [first, replace(second, revoked_at=NOW), late]
+
+    def test_a_key_belongs_to_rows_that_are_there(self, storage: Storage, world: World) -> None:
+        uids = {"workspace_uid": world.workspace.uid, "peer_uid": world.bob.uid, "session_uid": world.session.uid}
+        of: dict[str, dict[str, Any]] = {
+            "everything": {},
+            "workspace": {"workspace_uid": uids["workspace_uid"]},
+            "peer": {name: uids[name] for name in ("workspace_uid", "peer_uid")},
+            "session": {name: uids[name] for name in ("workspace_uid", "session_uid")},
+            "all three": uids,
+            "no workspace": uids | {"workspace_uid": "x" * 21},
+            "no peer": uids | {"peer_uid": "x" * 21},
+            "no session": uids | {"session_uid": "x" * 21},
+        }
+        added = storage.write(lambda view: {uid: view.keys.add(r.ApiKey(uid=uid, created_at=NOW, **of[uid])) for uid in of})
+
+        def there() -> set[str]:
+            with storage.read() as view:
+                found = {uid: view.keys.recognised(uid) for uid in of}
+                assert view.keys.recognised("nobody") is None
+            assert {uid: one[0] for uid, one in found.items() if one is not None} == added
+            return {uid for uid, one in found.items() if one is not None and one[1]}
+
+        def change(record: type[Any], key: int, state: str) -> None:
+            storage.write(lambda view: view.rows.change(record, where(key=key), state=state))
+
+        assert there() == {"everything", "workspace", "peer", "session", "all three"}
+        change(r.Session, world.session.key, r.ARCHIVED)
+        assert there() == {"everything", "workspace", "peer", "session", "all three"}
+        change(r.Session, world.session.key, r.DELETING)
+        assert there() == {"everything", "workspace", "peer"}
+        change(r.Session, world.session.key, ACTIVE)
+        change(r.Workspace, world.workspace.key, r.DELETING)
+        assert there() == {"everything"}
+
+    def test_keys_are_revoked_with_what_they_name(self, storage: Storage) -> None:
+        places: list[dict[str, Any]] = [
+            {},
+            {"workspace": "w"},
+            {"workspace": "w", "peer": "p"},
+            {"workspace": "w", "session": "s"},
+            {"workspace": "w", "peer": "p", "session": "s"},
+            {"workspace": "w", "session": "S"},
+            {"workspace": "v", "session": "s"},
+            {"peer": "w", "session": "s"},
+        ]
+        storage.write(lambda view: [view.keys.add(r.ApiKey(uid=f"{n}", created_at=NOW, **place)) for n, place in enumerate(places)])
+        storage.write(lambda view: view.keys.add(r.ApiKey(uid="8", workspace="w", revoked_at=NOW, created_at=NOW)))
+        later = [NOW + timedelta(hours=hours) for hours in range(1, 5)]
+
+        def revoked() -> list[datetime | None]:
+            with storage.read() as view:
+                return [key.revoked_at for key in view.keys.page()]
+
+        assert storage.write(lambda view: view.keys.revoke_of(later[0], "w", "s")) == 2
+        assert revoked() == [None, None, None, later[0], later[0], None, None, None, NOW]
+        assert storage.write(lambda view: view.keys.revoke_of(later[1], "w")) == 3
+        assert revoked() == [None, later[1], later[1], later[0], later[0], later[1], None, None, NOW]
+        assert storage.write(lambda view: view.keys.revoke_of(later[2], "w")) == 0
+        assert storage.write(lambda view: view.keys.revoke_of(later[3], "nowhere", "s")) == 0
+        assert revoked() == [None, later[1], later[1], later[0], later[0], later[1], None, None, NOW]
 
     def test_uses_of_keys_are_noted_if_the_last_note_is_old(self, storage: Storage) -> None:
         storage.write(lambda view: [view.keys.add(r.ApiKey(uid=uid, created_at=NOW)) for uid in "ab"])
