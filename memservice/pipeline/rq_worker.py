@@ -29,10 +29,10 @@ from memservice.domain.failures import places
 from memservice.pipeline import sweep
 from memservice.pipeline.deliveries import Deliveries, is_delivery
 from memservice.pipeline.job_queues import JobQueues, queue_of
-from memservice.pipeline.unit_jobs import UnitJob
 from memservice.pipeline.runner import run
 from memservice.pipeline.tending import Tending
 from memservice.pipeline.turns import Turn
+from memservice.pipeline.unit_jobs import UnitJob
 from memservice.runtime import Runtime
 
 log = logging.getLogger("memservice.worker")
@@ -88,7 +88,7 @@ class UnitWorker(SimpleWorker):
             clean_worker_registry(queue)
             # Ids of jobs whose worker was killed between taking and beginning them.
             self.connection.delete(queue.intermediate_queue_key)
-        self.last_cleaned_at = now()
+        self.last_cleaned_at = now()  # type: ignore[assignment]  # RQ declares it as None
 
     def run_maintenance_tasks(self) -> None:
         self.clean_registries()

@@ -52,7 +52,7 @@ def requests() -> Iterator[tuple[str, list[str]]]:
             self.send_response(204)
             self.end_headers()
 
-        do_GET = do_POST
+        do_GET = do_POST  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:
             pass
@@ -83,7 +83,8 @@ def hostile(queues: JobQueues) -> Queue:
 
 def write(connection: Redis, id: str, data: bytes, **fields: str) -> None:
     """A job's hash, as HSET makes it."""
-    connection.hset(f"rq:job:{id}", mapping={"data": zlib.compress(data), "created_at": PAST, **fields})
+    mapping: dict[Any, Any] = {"data": zlib.compress(data), "created_at": PAST, **fields}
+    connection.hset(f"rq:job:{id}", mapping=mapping)
 
 
 def all_names(function: str, url: str) -> dict[str, str]:
@@ -126,7 +127,8 @@ def test_what_unpacks_to_much_is_not_unpacked() -> None:
 def test_a_job_has_its_unit_and_nothing_else(connection: Redis, touched: Callable[[], bool]) -> None:
     """Whatever a release of RQ stores with a job: what is read is what a new job without anything has."""
     write(connection, "made-up", called(), **all_names(f"{STRANGE}.f", "http://127.0.0.1:1/"), dependency_ids='["x"]', meta='{"a":1}')
-    job = UnitJob.fetch("made-up", connection=connection, serializer=JSONSerializer)
+    job = UnitJob("made-up", connection=connection, serializer=JSONSerializer)
+    job.refresh()
     connection.delete("rq:job:made-up")
     fresh = vars(UnitJob("made-up", connection=connection, serializer=JSONSerializer))
     differing = {name for name, value in vars(job).items() if fresh.get(name) != value}
@@ -210,7 +212,12 @@ def test_what_rq_offers_with_a_job_is_left_out(queues: JobQueues, hostile: Queue
 def test_a_time_out_that_a_job_names_is_not_kept_to(queues: JobQueues, hostile: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     """RQ raises an error in the middle of a job whose time is over."""
     ended: list[str] = []
-    monkeypatch.setattr(rq_worker, "work", lambda unit: (time.sleep(1.5), ended.append(unit)))
+
+    def slowly(unit: str) -> None:
+        time.sleep(1.5)
+        ended.append(unit)
+
+    monkeypatch.setattr(rq_worker, "work", slowly)
     hostile.enqueue(FUNCTION, "summary:1:1", job_timeout=1)
     work(queues)
     assert ended == ["summary:1:1"]
@@ -218,12 +225,14 @@ def test_a_time_out_that_a_job_names_is_not_kept_to(queues: JobQueues, hostile: 
 
 @pytest.mark.parametrize("names", [("ingest",), ("ingest", "summary")])
 def test_a_job_leaves_nothing_in_redis(names: tuple[str, ...], queues: JobQueues, connection: Redis, seen: list[str]) -> None:
-    before = set(connection.keys("*"))
+    def kept() -> set[str]:
+        return {str(key) for key in connection.scan_iter("*") if not key.startswith((b"rq:worker", b"rq:queues", b"rq:clean"))}
+
+    before = kept()
     queues.wake(["representation:9:9"])
     work(queues, *names)
-    left = {key for key in set(connection.keys("*")) - before if not key.startswith((b"rq:worker", b"rq:queues", b"rq:clean"))}
     assert seen == ["representation:9:9"]
-    assert left == set()
+    assert kept() - before == set()
 
 
 def test_a_job_that_cannot_be_read_stops_no_later_one(queues: JobQueues, hostile: Queue, seen: list[str]) -> None:
