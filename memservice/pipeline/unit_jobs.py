@@ -1,7 +1,7 @@
 """The one kind of job that there is in Redis. It says which unit is to be looked at, and there is nothing else that it could say.
 
 RQ's own job names a function, callbacks, webhooks, dependents, retries and a timeout, and RQ's worker does as it says. That is power over
-the worker for every program that can write to Redis. Of our jobs only the unit is read: all else that is stored with one is never looked at,
+the worker for every program that can write to Redis. Of our jobs only the unit is read: all else that is stored with one is not looked at,
 nor will be what a later release of RQ stores with its jobs.
 """
 
