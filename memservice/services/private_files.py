@@ -9,12 +9,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from memservice.domain.errors import MemserviceError
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 RIGHTS = 0o600
 
@@ -77,7 +74,7 @@ class _Reporting(io.FileIO):
         super().__init__(opened, "r+b")
         self._called = name
 
-    def write(self, data: Buffer, /) -> int:
+    def write(self, data: bytes, /) -> int:  # type: ignore[override]  # what the buffer above hands on
         with _named(self._called):
             return super().write(data)
 
