@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from memservice.domain.errors import MemserviceError
 
@@ -74,7 +74,7 @@ class _Reporting(io.FileIO):
         super().__init__(opened, "r+b")
         self._called = name
 
-    def write(self, data: bytes, /) -> int:  # type: ignore[override]  # what the buffer above hands on
+    def write(self, data: Any, /) -> int:
         with _named(self._called):
             return super().write(data)
 
