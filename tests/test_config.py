@@ -86,6 +86,7 @@ def test_units_start_what_there_is(config: Path, unit: str, command: str) -> Non
     said.read(config / "systemd" / unit, encoding="utf-8")
     service = said["Service"]
     assert parsed(shlex.split(service["ExecStart"])) == command
+    assert service["UMask"] == "0077"
     assert float(service["TimeoutStopSec"]) > Settings().server.graceful_timeout_seconds + 5
     for given in shlex.split(service.get("Environment", "")):
         name, _, value = given.partition("=")

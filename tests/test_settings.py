@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from memservice.domain.errors import ConfigurationError
 from memservice.settings import Settings, load_settings, mask_uri
-from memservice.settings.declare import tree
+from memservice.settings.declare import setting, tree
 from memservice.settings.values import MASK
 
 
@@ -84,6 +84,7 @@ def test_the_file_is_named_by_argument_then_variable(tmp_path: Path) -> None:
     ("bare", "canonical", "path", "raw", "value"),
     [
         ("POOL_TIMEOUT", "DB_POOL_TIMEOUT", "db.pool_timeout", "7.5", 7.5),
+        ("MAX_INPUT_TOKENS", "DERIVER_MAX_INPUT_TOKENS", "deriver.max_input_tokens", "1234", 1234),
         ("DB_CONNECT_TIMEOUT_SECONDS", "DB_CONNECT_TIMEOUT_SECONDS", "db.connect_timeout_seconds", "3", 3.0),
         (
             "STALE_WORK_UNIT_CLEANUP_INTERVAL_SECONDS",
@@ -264,6 +265,7 @@ SECRETS = {
     "TELEMETRY_HEADERS": '{"Authorization": "hunter2"}',
     "DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY": "hunter2-model",
     "VECTOR_STORE_OPTIONS": '{"password": "hunter2"}',
+    "DERIVER_MODEL_CONFIG__OVERRIDES__PROVIDER_PARAMS__EXTRA_BODY": '{"token": "hunter2"}',
 }
 
 
@@ -288,6 +290,43 @@ def test_secrets_are_masked_in_refusals(tmp_path: Path) -> None:
     short = refusal(tmp_path, AUTH_USE_AUTH="true", AUTH_JWT_SECRET="hunter2", AUTH_JWT_SECRET_PREVIOUS="hunter2")
     assert "hunter2" not in short
     assert short.count('python -c "import secrets; print(secrets.token_urlsafe(32))"') == 2
+
+
+PUBLIC_TEXTS = {
+    "api_key_env", "cors_origins", "embedder", "host", "jsonl_directory", "key_version", "mode", "model", "namespace", "only",
+    "reasoner", "reasoning_traces_file", "schema", "stop_sequences", "trace_purposes", "transport", "type",
+    "v1_deprecated_since", "v2_deprecated_since", "workspaces", "allow_networks",
+}  # fmt: skip
+"""Settings of any text that are shown. Add one only if no secret belongs there."""
+
+
+def test_what_may_be_any_text_is_masked_unless_it_is_listed_here() -> None:
+    shown: set[str] = set()
+    masked: set[str] = set()
+    for leaf in tree(Settings).leaves:
+        kind = str(leaf.type)
+        if leaf.meta.choices or kind in ("int | None", "float | None") or isinstance(leaf.default, (bool, int, float)):
+            assert leaf.meta.secrecy == "public", leaf.name
+        else:
+            (shown if leaf.meta.secrecy == "public" else masked).add(leaf.path[-1])
+    assert shown == PUBLIC_TEXTS
+    assert masked >= {"extra_body", "extra_headers", "extra_query", "options", "jwt_secret", "api_key", "headers"}
+
+
+def test_a_new_setting_is_masked_unless_it_says_otherwise() -> None:
+    def meta(default: Any, **declared: Any) -> Any:
+        return setting(default, "help", **declared).metadata["memservice"].secrecy
+
+    assert [meta("text"), meta(None), meta({}), meta(())] == ["secret"] * 4
+    assert [meta(5), meta(False), meta(None, low=0), meta("a", choices=("a", "b"))] == ["public"] * 4
+    assert [meta("x", secrecy="public"), meta(5, secrecy="secret")] == ["public", "secret"]
+
+
+def test_a_key_in_place_of_a_variable_s_name_is_not_shown(tmp_path: Path) -> None:
+    name = "DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY_ENV"
+    message = refusal(tmp_path, **{name: "sk-proj-hunter2"})
+    assert f"{name} = {MASK}: that variable is not set" in message
+    assert "hunter2" not in message
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: text.strip("*") == text))

@@ -37,11 +37,22 @@ class Place:
         """A new connection, without implicit transactions, usable from any one thread at a time."""
         if not self.path.exists():
             _make(self.path)
+        for_ever = cannot_change(self.path)
+        if for_ever:
+            self._require_whole()
         made = sqlite3.connect(
-            self.path, timeout=self.lock_seconds, isolation_level=None, check_same_thread=False, cached_statements=STATEMENTS_KEPT
+            f"{self.path.absolute().as_uri()}?mode=ro&immutable=1" if for_ever else self.path,
+            timeout=self.lock_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=STATEMENTS_KEPT,
+            uri=for_ever,
         )
         try:
-            self.configure(made)
+            if for_ever:
+                functions.install(made)
+            else:
+                self.configure(made)
         except BaseException:
             made.close()
             raise
@@ -54,6 +65,15 @@ class Place:
         made.execute(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
         made.execute(f"PRAGMA journal_size_limit={JOURNAL_BYTES}")
         functions.install(made)
+
+    def _require_whole(self) -> None:
+        """What is in the log beside a file cannot be read where SQLite cannot lay its index of the log beside them."""
+        log = self.path.with_name(f"{self.path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            raise ConfigurationError(
+                f"{self.path} lies on a read-only file system, and its latest changes are in {log.name} and not in the file itself: "
+                "copy both to a disk that can be written, and use the copy"
+            )
 
     def _use_wal(self, made: sqlite3.Connection) -> None:
         """Switch the file to write-ahead logging, once in its life. SQLite does not wait for others who do the same."""
@@ -69,6 +89,14 @@ class Place:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)
+
+
+def cannot_change(path: Path) -> bool:
+    """Does a file lie on a file system that is mounted read-only? Then it can be read all the same, without locks and without a log."""
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:  # there is no such file or folder, as SQLite will say
+        return False
 
 
 def _make(path: Path) -> None:

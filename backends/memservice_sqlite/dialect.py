@@ -20,7 +20,7 @@ from memservice_sql.dialect import JsonLeaf, SqlDialect
 from memservice_sql.statements import Cursor, Slots
 from memservice_sql.types import to_text
 from memservice_sqlite import json_conditions, json_text
-from memservice_sqlite.connections import Place, Turns, Watch
+from memservice_sqlite.connections import Place, Turns, Watch, cannot_change
 
 MIGRATION_SECONDS = 120
 """How long to wait for another process that migrates."""
@@ -112,6 +112,9 @@ class SqliteDialect(SqlDialect):
         if str(error).startswith(("no such table", "no such column")):
             return SchemaVersionError(f"The database {self._place.path} lacks tables ({error}). Create them with: memservice db upgrade")
         meaning = _UNAVAILABLE.get(code & 0xFF)
+        place = self._place.path
+        if code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) and cannot_change(place if place.exists() else place.parent):
+            meaning = "lies on a read-only file system, where it can be read and exported but not served"
         return None if meaning is None else Unavailable(f"the database {self._place.path} {meaning} ({error})")
 
     def broken_unique(self, error: Exception) -> tuple[str, tuple[str, ...]] | None:

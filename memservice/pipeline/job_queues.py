@@ -35,14 +35,10 @@ _QUEUE_OF = {
 }
 """By kind of task; all others are maintenance."""
 
-FUNCTION = "memservice.pipeline.rq_worker.work"
-"""What a job calls, with the unit as its only argument."""
 CONNECT_SECONDS = ANSWER_SECONDS = 1.0
 """Longest wait for Redis, where it is only told of something."""
 EPOCH_SECONDS = 86_400
 """How long an epoch is remembered after it rose; longer than any job is in flight."""
-FAILED_SECONDS = 3_600
-"""How long Redis keeps a job whose process was killed; the store knows all that matters."""
 
 
 def queue_of(unit: str) -> str:
@@ -74,10 +70,12 @@ class JobQueues:
         from rq import Queue
         from rq.serializers import JSONSerializer
 
+        from memservice.pipeline.unit_jobs import UnitJob
+
         self.connection = connection
         self._namespace = namespace
         self._queues: dict[str, Queue] = {
-            name: Queue(f"{namespace}:{name}", connection=connection, serializer=JSONSerializer) for name in QUEUES
+            name: Queue(f"{namespace}:{name}", connection=connection, job_class=UnitJob, serializer=JSONSerializer) for name in QUEUES
         }
 
     @classmethod
@@ -120,6 +118,8 @@ class JobQueues:
     def _enqueue(self, unit: str, epoch: int) -> bool:
         from rq.exceptions import DuplicateJobError
 
+        from memservice.pipeline.unit_jobs import FUNCTION
+
         try:
             self._queues[queue_of(unit)].enqueue_call(
                 FUNCTION,
@@ -127,7 +127,6 @@ class JobQueues:
                 job_id=self._id(unit, epoch),
                 timeout=-1,
                 result_ttl=0,
-                failure_ttl=FAILED_SECONDS,
                 description=unit,
                 unique=True,
             )

@@ -1,7 +1,8 @@
 """An RQ worker: takes work units from the queues in Redis, and works on each as every runner does, by `runner.run`.
 
-It works in the process that it runs in: that has one opened runtime for all its jobs, and several processes are several workers. RQ neither
-times jobs out nor tries them again, and keeps no results: all of that is the store's business.
+It works in the process that it runs in: that has one opened runtime for all its jobs, and several processes are several workers. RQ hands
+over the ids of jobs and does nothing else: it imports and calls no function, times nothing out, tries nothing again and keeps no results.
+All of that is the store's business.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ from rq import Queue, SimpleWorker
 from rq.exceptions import StopRequested
 from rq.job import Job
 from rq.serializers import JSONSerializer
+from rq.utils import now
+from rq.worker_registration import clean_worker_registry
 
 from memservice.domain.errors import Unavailable
 from memservice.domain.failures import places
 from memservice.pipeline import sweep
 from memservice.pipeline.deliveries import Deliveries, is_delivery
-from memservice.pipeline.job_queues import FUNCTION, JobQueues, queue_of
+from memservice.pipeline.job_queues import JobQueues, queue_of
 from memservice.pipeline.runner import run
 from memservice.pipeline.tending import Tending
 from memservice.pipeline.turns import Turn
+from memservice.pipeline.unit_jobs import UnitJob
 from memservice.runtime import Runtime
 
 log = logging.getLogger("memservice.worker")
@@ -36,7 +40,7 @@ log = logging.getLogger("memservice.worker")
 WORKER_SECONDS = 60
 """How long Redis remembers an idle worker; about as long it waits for a job in one piece."""
 JOB_SECONDS = 3_600
-"""How long RQ takes a job for one that is worked on. Nothing but RQ's own lists depends on it."""
+"""How long Redis remembers a worker that works on a job. Nothing but RQ's own lists depends on it."""
 PAUSE_SECONDS = 1.0
 """Pause after the store or Redis could not be reached."""
 LOOK_SECONDS = 0.5
@@ -46,28 +50,48 @@ LOOK_SECONDS = 0.5
 class UnitWorker(SimpleWorker):
     """RQ's worker for units. The first SIGTERM lets it finish the batch in hand and give its unit back; the second ends it at once."""
 
-    log_result_lifespan = False
     max_connection_wait_time = 5.0
 
     def __init__(self, queues: Sequence[Queue], stop: threading.Event) -> None:
-        super().__init__(list(queues), connection=queues[0].connection, serializer=JSONSerializer, worker_ttl=WORKER_SECONDS)
+        super().__init__(
+            list(queues),
+            connection=queues[0].connection,
+            serializer=JSONSerializer,
+            job_class=UnitJob,
+            worker_ttl=WORKER_SECONDS,
+        )
         self.log_job_description = False
         self.stop = stop
         self._in_hand = False
 
     def execute_job(self, job: Job, queue: Queue) -> None:
+        """RQ's own would import what the job names. This takes the job away, and works on its unit."""
         self._in_hand = True
         try:
-            if _is_ours(job):
-                super().execute_job(job, queue)
-            else:
+            with self.connection.pipeline() as pipeline:
+                pipeline.delete(job.key, job.dependents_key)
+                pipeline.lrem(queue.intermediate_queue_key, 1, job.id)
+                pipeline.execute()
+            unit = job.unit if isinstance(job, UnitJob) else None
+            if unit is None:
                 log.error("refused a job in the queue %s that is none of ours", queue.name)
-                job.delete()
+                return
+            self.heartbeat(JOB_SECONDS)
+            work(unit)
         finally:
             self._in_hand = False
 
-    def get_heartbeat_ttl(self, job: Job) -> int:
-        return JOB_SECONDS
+    def clean_registries(self) -> None:
+        """RQ's own would look through its lists of jobs, and call what each of them names for its failure. There are no such lists here:
+        the sweep makes lost jobs again, from the store."""
+        for queue in self.queues:
+            clean_worker_registry(queue)
+            # Ids of jobs whose worker was killed between taking and beginning them.
+            self.connection.delete(queue.intermediate_queue_key)
+        self.last_cleaned_at = now()  # type: ignore[assignment]  # RQ declares it as None
+
+    def run_maintenance_tasks(self) -> None:
+        self.clean_registries()
 
     def subscribe(self) -> None:
         """Commands through Redis are not listened to: processes are ended by signals."""
@@ -92,18 +116,6 @@ class UnitWorker(SimpleWorker):
     def request_force_stop(self, signum: int, frame: FrameType | None) -> None:
         # What is in hand was not stored yet, and is done again by whoever takes the unit over.
         os._exit(128 + signum)
-
-
-def _is_ours(job: Job) -> bool:
-    """Does a job call our function with a unit, and nothing else? Who may write to Redis could ask for any function there is: RQ imports
-    and calls whatever a job names, after its end as well."""
-    called_after = (job._success_callback_name, job._failure_callback_name, job._stopped_callback_name)
-    try:
-        what, instance, given, named = job.func_name, job.instance, job.args, job.kwargs
-    except Exception:  # whatever reading made-up data ends in
-        return False
-    is_unit = len(given) == 1 and isinstance(given[0], str) and not named
-    return what == FUNCTION and instance is None and is_unit and not any(called_after)
 
 
 class RqProcess:
@@ -233,7 +245,7 @@ _process: RqProcess | None = None
 
 
 def work(unit: str) -> None:
-    """What jobs call, by its name."""
+    """Work on a unit, in the process that works at present."""
     if _process is None:
         raise RuntimeError("jobs of memservice are done by `memservice worker`")
     _process.work(unit)

@@ -66,7 +66,7 @@ def _numbers(request: DeriveRequest) -> dict[int, int]:
 def _user(request: DeriveRequest, messages: Sequence[Utterance]) -> str:
     numbers = _numbers(request)
     present = {message.author for message in messages} | {request.observed}
-    names = called({slug: shown for slug, shown in request.names.items() if slug in present})
+    names = called({slug: shown for slug, shown in request.names.items() if slug in present}, present)
     return prompt.REQUEST.format(
         observed=name(request.observed),
         names="".join(f"{line}\n" for line in names),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from memservice.domain import tokens
+from memservice.domain.folding import fold
 from memservice.spi.reasoner import Utterance
 
 CUT = " […]"
@@ -22,9 +23,14 @@ def name(slug: str) -> str:
     return " ".join(slug.split())
 
 
-def called(names: Mapping[str, str]) -> list[str]:
-    """A line for each peer (by slug) that is called otherwise."""
-    return [f"{name(slug)} is called {name(shown)}" for slug, shown in names.items() if shown != slug]
+def called(names: Mapping[str, str], present: Iterable[str] = ()) -> list[str]:
+    """A line for each peer (by slug) that is called otherwise. It says who else of these, or of those `present`, goes by the same name."""
+    lines = []
+    for slug, shown in names.items():
+        if shown != slug:
+            same = {other for other in {*names, *present} - {slug} if fold(shown) in (fold(other), fold(names.get(other, other)))}
+            lines.append(f"{name(slug)} is called {name(shown)}{''.join(f', and is not {name(other)}' for other in sorted(same))}")
+    return lines
 
 
 def entry(message: Utterance, mark: str = "") -> str:

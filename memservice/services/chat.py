@@ -34,7 +34,7 @@ from memservice.services import (
 )
 from memservice.services.embedding import Remote
 from memservice.services.evidence import Bounds, Collated, Gathered, ToolCall
-from memservice.services.peers import display_name
+from memservice.services.peers import shown_names
 from memservice.services.principal import Principal
 from memservice.services.toolbox import Tools
 from memservice.spi.capabilities import Capability
@@ -319,7 +319,7 @@ def _names(view: View, place: Workspace, subject: Peer | None, asked: Peer | Non
     known = {peer.slug: peer for peer in (subject, asked) if peer is not None}
     others = sorted({message.author for message in recent} - known.keys())
     known |= view.peers.by_slugs(place.key, others) if others else {}
-    return {slug: called for slug, peer in known.items() if (called := display_name(peer)) is not None}
+    return shown_names(view, place.key, known.values())
 
 
 def _reasoner(rt: Runtime, view: View, place: Workspace, level: str) -> tuple[Reasoner, str | None]:

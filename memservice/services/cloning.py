@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
 
-from memservice.domain.errors import NotFound
+from memservice.domain.errors import NotFound, Unavailable
+from memservice.domain.filters import where
 from memservice.domain.ids import new_uid
-from memservice.domain.records import ACTIVE, Member, Message, Session
+from memservice.domain.records import ACTIVE, DELETING, Member, Message, Session, Task
 from memservice.domain.text import analyse
 from memservice.runtime import Runtime
-from memservice.services import access, indexing, places, workspaces
+from memservice.services import access, indexing, outbox, places, workspaces
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
 
 Copied = Callable[[View, Session, Mapping[int, int]], None]
 """Told of a copy in its transaction: the new session, and for the key of each message that was copied that of its copy."""
 
+COPIED_AT_ONCE = 1_000
+"""Messages stored in one write. SQLite has one writer at a time, and all others wait for it."""
+ABANDONED_AFTER = timedelta(hours=1)
+"""A copy that is not whole by then is erased: the process that made it has ended."""
 INDEXED_AT_ONCE = 2_000
 """The newest messages of a clone are indexed in the write that stores it, others soon after: indexing takes most of the time."""
 
@@ -57,9 +64,12 @@ def original_of(view: View, session: Session, upto: str | None = None) -> Origin
 
 
 def copy(rt: Runtime, original: Original, also: Copied | None = None) -> Session:
-    """Store the copy, in one transaction, and what `also` copies."""
-    # Everything that takes long is done before the transaction.
-    terms = [analyse(message.content) for message in original.messages[-INDEXED_AT_ONCE:]]
+    """Store the copy, and what `also` copies. It becomes visible in one transaction, in which `also` is called.
+
+    Other writers of the storage wait for a portion of it at most: the messages of a long session are stored before that, in a session that
+    counts as deleted. If this ends before the copy is whole, a task that is due by then erases what was stored.
+    """
+    terms = [analyse(message.content) for message in original.messages[-INDEXED_AT_ONCE:]]  # takes long: not in a transaction
     through = original.messages[-1].tokens_through if original.messages else 0
     uid, now = new_uid(), rt.clock()
     session = replace(
@@ -73,28 +83,56 @@ def copy(rt: Runtime, original: Original, also: Copied | None = None) -> Session
         created_at=now,
     )
 
-    def store(view: View) -> Session:
+    def portion(view: View, room: Session, messages: Sequence[Message]) -> list[Message]:
         if not workspaces.hold(view, session.workspace_key):
             raise NotFound("Original session not found")
-        stored = view.sessions.save(session)
-        view.members.put([_member_of(stored, member) for member in original.members])
-        like: dict[int, int] = {}
-        if original.messages:
-            copies = [
-                replace(message, key=0, uid=new_uid(), session_key=stored.key, session=stored.slug, created_at=now)
-                for message in original.messages
-            ]
-            messages = view.messages.append(copies)
-            authors = view.peers.by_keys(sorted({message.author_key for message in messages}))
-            like = {new.key: old.key for new, old in zip(messages, original.messages, strict=True)}
-            newest, older = messages[-INDEXED_AT_ONCE:], messages[:-INDEXED_AT_ONCE]
-            tasks = indexing.index_messages(rt, view, stored.workspace_key, newest, terms, authors, like)
-            view.tasks.add([*indexing.index_messages_later(rt, view, stored.workspace_key, older, like), *tasks])
-        if also is not None:
-            also(view, stored, {old: new for new, old in like.items()})
-        return stored
+        copies = [replace(message, key=0, uid=new_uid(), session_key=room.key, session=room.slug, created_at=now) for message in messages]
+        return list(view.messages.append(copies)) if copies else []
 
-    return rt.storage.write(store)
+    def begin(view: View) -> Session:
+        if not workspaces.hold(view, session.workspace_key):
+            raise NotFound("Original session not found")
+        hidden = view.sessions.save(replace(session, state=DELETING))
+        view.tasks.add([replace(outbox.erase_session(rt, hidden), not_before=now + ABANDONED_AFTER)])
+        return hidden
+
+    stored: list[Message] = []
+    hidden: Session | None = None
+    last = original.messages
+    while len(last) > COPIED_AT_ONCE:
+        room = hidden = hidden or rt.storage.write(begin)
+        first, last = last[:COPIED_AT_ONCE], last[COPIED_AT_ONCE:]
+        stored += rt.storage.write(partial(portion, room=room, messages=first))
+
+    def complete(view: View) -> Session:
+        if hidden is None:
+            if not workspaces.hold(view, session.workspace_key):
+                raise NotFound("Original session not found")
+            room = view.sessions.save(session)
+        else:
+            _require_whole(view, hidden, len(stored))
+            room = view.sessions.save(replace(hidden, state=ACTIVE))
+            view.rows.delete(Task, where(unit=outbox.unit_of(outbox.erase_session(rt, room))))
+        view.members.put([_member_of(room, member) for member in original.members])
+        messages = [*stored, *portion(view, room, last)]
+        like = {new.key: old.key for new, old in zip(messages, original.messages, strict=True)}
+        if messages:
+            newest, older = messages[-INDEXED_AT_ONCE:], messages[:-INDEXED_AT_ONCE]
+            authors = view.peers.by_keys(sorted({message.author_key for message in newest}))
+            tasks = indexing.index_messages(rt, view, room.workspace_key, newest, terms, authors, like)
+            view.tasks.add([*indexing.index_messages_later(rt, view, room.workspace_key, older, like), *tasks])
+        if also is not None:
+            also(view, room, {old: new for new, old in like.items()})
+        return room
+
+    return rt.storage.write(complete)
+
+
+def _require_whole(view: View, hidden: Session, messages: int) -> None:
+    """What was stored of a copy is still there: it took less time than after which it counts as abandoned."""
+    held = view.sessions.by_key(hidden.key, lock=True)
+    if held is None or view.rows.count(Message, where(session_key=hidden.key)) != messages:
+        raise Unavailable("copying the session took too long and was given up: try again")
 
 
 def _member_of(copied: Session, member: Member) -> Member:

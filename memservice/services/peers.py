@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from memservice.domain.filters import all_of, parse_filters, resources, where
 from memservice.domain.filters.ast import Not
+from memservice.domain.folding import fold
 from memservice.domain.ids import new_uid
-from memservice.domain.records import ARCHIVED, PEER, SCOPE, Peer, Session
+from memservice.domain.names import CAPITALISED
+from memservice.domain.records import ARCHIVED, PEER, SCOPE, Peer, PeerName, Session
 from memservice.domain.text import name_tokens
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
@@ -18,6 +20,9 @@ from memservice.services.paging import Page, Paging, read_page
 from memservice.services.principal import Principal
 from memservice.spi.rows import UniqueViolation
 from memservice.spi.storage import View
+
+NAMESAKES_LOOKED_AT = 200
+"""Names (words of them) that are looked at to see whether two peers go by the same one."""
 
 
 def display_name(peer: Peer) -> str | None:
@@ -31,6 +36,32 @@ def display_name(peer: Peer) -> str | None:
 def spoken_name(peer: Peer) -> str:
     """How the peer is called in texts: its metadata's `name`, else its id."""
     return display_name(peer) or peer.slug
+
+
+def shown_names(view: View, workspace: int, peers: Iterable[Peer]) -> dict[str, str]:
+    """The display names of those peers that have one, by slug. One that another peer of the workspace goes by as well, as its display name
+    or its id, has the peer's id beside it, `Bob (eve)`: any peer may call itself whatever it likes.
+
+    One look-up of at most `NAMESAKES_LOOKED_AT` names; where there are more, every name has the id.
+    """
+    names = {peer.slug: name for peer in peers if (name := display_name(peer)) is not None}
+    tokens = {slug: name_tokens("", name) for slug, name in names.items()}
+    wanted = sorted({form for several in tokens.values() for token in several for form in (token, CAPITALISED + token)})
+    if not names:
+        return {}
+    rows = view.rows.page(PeerName, where(workspace_key=workspace, token=tuple(wanted)), limit=NAMESAKES_LOOKED_AT) if wanted else []
+    others = view.peers.by_keys(sorted({row.peer_key for row in rows}))
+    taken: dict[str, set[str]] = {}
+    for other in others.values():
+        for name in (display_name(other), other.slug):
+            if name is not None:
+                taken.setdefault(fold(name), set()).add(other.slug)
+    sure = len(rows) < NAMESAKES_LOOKED_AT
+
+    def is_its_own(slug: str, name: str) -> bool:
+        return sure and bool(tokens[slug]) and taken.get(fold(name), set()) <= {slug}
+
+    return {slug: name if is_its_own(slug, name) or name == slug else f"{name} ({slug})" for slug, name in names.items()}
 
 
 def ensure(rt: Runtime, view: View, workspace: int, slugs: Sequence[str], loc: naming.Loc, **fields: Any) -> dict[str, Peer]:

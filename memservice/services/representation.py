@@ -16,7 +16,7 @@ from memservice.domain.records import EXPLICIT, Conclusion, Message, Peer, Works
 from memservice.runtime import Runtime
 from memservice.services import access, naming, places, recall, scopes
 from memservice.services.embedding import NOT_ASKED, Remote
-from memservice.services.peers import spoken_name
+from memservice.services.peers import shown_names
 from memservice.services.principal import Principal
 from memservice.services.representation_text import Selection, markdown
 from memservice.spi.nouns.base import NEWEST
@@ -182,9 +182,9 @@ def select(rt: Runtime, view: View, bounds: Bounds, options: RepresentationOptio
     if not basket.full:
         for conclusion in view.conclusions.page(workspace, condition, NEWEST, limit=options.max_conclusions):
             basket.take_conclusion(conclusion)
-    return Selection(
-        list(basket.conclusions.values()), list(basket.messages.values()), {bounds.observed.slug: spoken_name(bounds.observed)}
-    )
+    quoted = list(basket.messages.values())
+    speakers = shown_names(view, workspace, [bounds.observed]) if quoted else {}
+    return Selection(list(basket.conclusions.values()), quoted, speakers)
 
 
 def _take_best(rt: Runtime, view: View, bounds: Bounds, options: RepresentationOptions, basket: _Basket, remote: Remote) -> None:

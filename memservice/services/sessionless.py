@@ -20,8 +20,11 @@ def session_of(peer: Peer) -> str:
     return f"__peer_{peer.uid}"
 
 
-def create(rt: Runtime, who: Principal, workspace: str, peer: str, drafts: Sequence[Draft]) -> list[Message]:
-    """Store messages of the peer, all or none. Creates the workspace, the peer and the session that are missing."""
+def create(
+    rt: Runtime, who: Principal, workspace: str, peer: str, drafts: Sequence[Draft], idempotency_key: str | None = None
+) -> list[Message]:
+    """Store messages of the peer, all or none. Creates the workspace, the peer and the session that are missing. A key of idempotency is
+    the peer's own."""
     access.require(who, workspace, peer=peer)
     strangers = [
         Problem(("body", "messages", index, "peer_id"), f"peer_id must be {peer!r}, the peer of the path")
@@ -31,7 +34,7 @@ def create(rt: Runtime, who: Principal, workspace: str, peer: str, drafts: Seque
     if strangers:
         raise InvalidInput(*strangers)
     found, _ = peers.get_or_create(rt, _SERVICE, workspace, peer, None, None)
-    return messages.create(rt, _SERVICE, workspace, session_of(found), drafts)
+    return messages.create(rt, _SERVICE, workspace, session_of(found), drafts, idempotency_key)
 
 
 def page(rt: Runtime, who: Principal, workspace: str, peer: str, filters: object, paging: Paging) -> Page[Message]:

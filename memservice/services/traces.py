@@ -13,6 +13,7 @@ from typing import Any
 
 from memservice.domain.ids import new_uid
 from memservice.runtime import Runtime
+from memservice.services import private_files
 from memservice.services.call_events import category_of
 from memservice.settings.service import Telemetry
 from memservice.spi.llm import ModelCall, Tool, ToolCall, Turn
@@ -132,7 +133,7 @@ class _Contents:
 
 
 class TraceFile:
-    """A listener of calls that appends each exchange with a language model to a file, one JSON object a line."""
+    """A listener of calls that appends each exchange with a language model to a private file, one JSON object a line."""
 
     def __init__(self, rt: Runtime, path: Path) -> None:
         self._rt = rt
@@ -160,7 +161,7 @@ class TraceFile:
             "output": None if call.answer is None else call.answer.content,
             "output_tool_calls": _calls(call.answer.tool_calls if call.answer else ()),
         }
-        with self._lock, self._path.open("a", encoding="utf-8", errors="surrogatepass") as file:
+        with self._lock, private_files.append(self._path) as file:
             file.write(_json(line) + "\n")
 
 

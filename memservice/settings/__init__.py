@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -43,11 +44,12 @@ from memservice.settings.service import (
     Worker,
 )
 from memservice.settings.sources import Given, Layer
-from memservice.settings.values import mask_uri, read, show
+from memservice.settings.values import MASK, mask_uri, read, show
 
 __all__ = ["DEFAULT_FILE", "SIGNING_RECIPE", "SettingRow", "Settings", "load_settings", "mask_uri"]
 
 DEFAULT_FILE = "memservice.toml"
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 _SHORTHANDS = ("openai", "anthropic", "gemini")
 
 
@@ -217,7 +219,9 @@ def _read_named_keys(values: dict[tuple[str, ...], Any], origin: dict[str, str],
             continue
         found = variables.get(name, "").strip()
         if not found:
-            yield f"{by_path[path].name} = {name}: that variable is not set, neither in the environment nor in .env"
+            # The key itself, written here by mistake, must not be shown.
+            shown = name if _VARIABLE.fullmatch(name) else MASK
+            yield f"{by_path[path].name} = {shown}: that variable is not set, neither in the environment nor in .env"
             continue
         values[key] = found
         origin[by_path[key].name] = f"the variable {name}"

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 T = TypeVar("T")
 
-Secrecy = Literal["open", "secret", "uri"]
+Secrecy = Literal["public", "secret", "uri"]
 """Whether a value may be shown. `uri`: shown with its password and keys masked."""
 
 _META = "memservice"
@@ -25,7 +25,7 @@ class Meta:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
-    secrecy: Secrecy = "open"
+    secrecy: Secrecy = "secret"
     env: str | None = None
     """The variable's whole name, where it is not the section's prefix and the field's name."""
     aliases: tuple[str, ...] = ()
@@ -41,14 +41,20 @@ def setting(
     low: float | None = None,
     high: float | None = None,
     choices: Sequence[str] = (),
-    secrecy: Secrecy = "open",
+    secrecy: Secrecy | None = None,
     env: str | None = None,
     aliases: Sequence[str] = (),
     also: Sequence[str] = (),
 ) -> T:
-    """One setting. `low` and `high` are inclusive bounds; `choices` are lower case. A secret is left out of `repr`."""
+    """One setting. `low` and `high` are inclusive bounds; `choices` are lower case. A secret is left out of `repr`.
+
+    A number, a switch and a choice among words are public unless `secrecy` says otherwise. Every other setting is secret unless it does.
+    """
+    if secrecy is None:
+        holds_no_text = isinstance(default, (bool, int, float)) or low is not None or high is not None or bool(choices)
+        secrecy = "public" if holds_no_text else "secret"
     meta = Meta(help, low, high, tuple(choices), secrecy, env, tuple(aliases), tuple(also))
-    shown = secrecy == "open"
+    shown = secrecy == "public"
     made: Any
     if isinstance(default, dict):
         made = dataclasses.field(default_factory=default.copy, repr=shown, metadata={_META: meta})

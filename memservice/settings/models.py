@@ -26,7 +26,7 @@ class Overrides(Group):
     """Where this one model is, if not where the `LLM_` section says."""
 
     api_key: str | None = setting(None, "key for this model only", secrecy="secret")
-    api_key_env: str | None = setting(None, "name of the variable that holds the key")
+    api_key_env: str | None = setting(None, "name of the variable that holds the key", secrecy="public")
     base_url: str | None = setting(None, "URL for this model only", secrecy="uri")
     provider_params: ProviderParams = group(ProviderParams())
 
@@ -35,30 +35,32 @@ class Overrides(Group):
 class CachePolicy(Group):
     """Prompt caching, where the provider has it."""
 
-    mode: str | None = setting(None, "prompt caching, in the provider's words")
+    mode: str | None = setting(None, "prompt caching, in the provider's words", secrecy="public")
     ttl_seconds: int | None = setting(None, "how long a cached prompt is wanted, in seconds", low=1)
-    key_version: str | None = setting(None, "part of the cache key; change it to start afresh")
+    key_version: str | None = setting(None, "part of the cache key; change it to start afresh", secrecy="public")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelChoice(Group):
     """A model and how to call it. None: the provider's own default."""
 
-    model: str = setting("gpt-5.4-mini", "the model's name; `transport/name` names both while no transport and no base URL is set")
-    transport: str = setting("openai", "the protocol: the name of a language-model plugin (see `memservice plugins`)")
+    model: str = setting(
+        "gpt-5.4-mini", "the model's name; `transport/name` names both while no transport and no base URL is set", secrecy="public"
+    )
+    transport: str = setting("openai", "the protocol: the name of a language-model plugin (see `memservice plugins`)", secrecy="public")
     temperature: float | None = setting(None, "sampling temperature", low=0, high=2)
     top_p: float | None = setting(None, "nucleus sampling", low=0, high=1)
     top_k: int | None = setting(None, "sample among this many tokens", low=1)
     frequency_penalty: float | None = setting(None, "frequency penalty", low=-2, high=2)
     presence_penalty: float | None = setting(None, "presence penalty", low=-2, high=2)
-    seed: int | None = setting(None, "seed for sampling, where the provider has one")
+    seed: int | None = setting(None, "seed for sampling, where the provider has one", secrecy="public")
     thinking_effort: str | None = setting(None, "how much a reasoning model thinks", choices=EFFORTS, also=["reasoning_effort"])
     thinking_budget_tokens: int | None = setting(None, "tokens a model may think for, where it counts them", low=0)
     structured_output_mode: str | None = setting(
         None, "how structured answers are asked for (default: the best that works)", choices=("json_schema", "json_object")
     )
     max_output_tokens: int | None = setting(None, "longest answer, in tokens", low=1)
-    stop_sequences: tuple[str, ...] = setting((), "texts that end an answer")
+    stop_sequences: tuple[str, ...] = setting((), "texts that end an answer", secrecy="public")
     cache_policy: CachePolicy = group(CachePolicy())
     overrides: Overrides = group(Overrides())
 
@@ -75,11 +77,12 @@ class ModelConfig(ModelChoice):
 class EmbeddingModelConfig(Group):
     """Setting the transport, or a base URL, chooses that transport's embedder unless `EMBEDDER` says otherwise."""
 
-    transport: str = setting("openai", "the protocol: the name of an embedder plugin (see `memservice plugins`)")
+    transport: str = setting("openai", "the protocol: the name of an embedder plugin (see `memservice plugins`)", secrecy="public")
     model: str | None = setting(
         None,
         "the embedding model's name (default: `text-embedding-3-small` of `openai`, `gemini-embedding-001` of `gemini`); "
         "for `minilm` a directory with its files",
+        secrecy="public",
     )
     dimensions_mode: str = setting("auto", "whether the wanted dimension is sent", choices=("auto", "always", "never"))
     encoding_format_mode: str = setting("auto", "how vectors travel", choices=("auto", "float", "base64"))

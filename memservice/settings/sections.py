@@ -64,7 +64,7 @@ class Deriver(Group):
     queue_error_retention_seconds: float = setting(2_592_000.0, "how long failed tasks are kept", low=0)
     model_config: ModelConfig = group(ModelConfig())
     deduplicate: bool = setting(True, "merge conclusions that say the same")
-    max_input_tokens: int = setting(25000, "most tokens given to the model at once", low=1)
+    max_input_tokens: int = setting(25000, "most tokens given to the model at once", low=1, aliases=["MAX_INPUT_TOKENS"])
     max_custom_instructions_tokens: int = setting(
         2000, "longest custom instructions, in tokens; 0 forbids any", low=0, aliases=["MAX_CUSTOM_INSTRUCTIONS_TOKENS"]
     )
@@ -194,10 +194,12 @@ class Representation(Group):
 class VectorStore(Group):
     """Where vectors are kept. Unset: in the chosen storage."""
 
-    type: str | None = setting(None, "the name of a vector-index plugin (see `memservice plugins`); unset: the storage's own")
+    type: str | None = setting(
+        None, "the name of a vector-index plugin (see `memservice plugins`); unset: the storage's own", secrecy="public"
+    )
     url: str | None = setting(None, "where it is", secrecy="uri")
     api_key: str | None = setting(None, "its key, if it asks for one", secrecy="secret")
-    namespace: str | None = setting(None, "prefix of everything it stores (default: NAMESPACE)")
+    namespace: str | None = setting(None, "prefix of everything it stores (default: NAMESPACE)", secrecy="public")
     query_timeout_seconds: float = setting(2.0, "longest wait of a search for an index outside the storage; then text answers", low=0.05)
     reconciliation_interval_seconds: float = setting(300.0, "time between comparisons with the storage", low=1)
     options: Mapping[str, Any] = setting({}, "settings of that plugin alone (JSON object)", secrecy="secret")

@@ -15,18 +15,26 @@ class App(Group):
 
     log_level: str = setting("info", "least level that is logged", choices=("debug", "info", "warning", "error", "critical"))
     log_format: str = setting("text", "`text`, or `json` for one object a line", choices=("text", "json"))
-    reasoning_traces_file: str | None = setting(None, "append what is said to models and by them to this file; it holds what users wrote")
-    reasoner: str = setting("auto", "`auto`: `llm` where a model is configured, else `extractive`; or the name of a reasoner plugin")
-    embedder: str = setting("hashed", "the name of an embedder plugin; never switched silently on a store that has vectors")
+    reasoning_traces_file: str | None = setting(
+        None, "append what is said to models and by them to this file; it holds what users wrote", secrecy="public"
+    )
+    reasoner: str = setting(
+        "auto", "`auto`: `llm` where a model is configured, else `extractive`; or the name of a reasoner plugin", secrecy="public"
+    )
+    embedder: str = setting(
+        "hashed", "the name of an embedder plugin; never switched silently on a store that has vectors", secrecy="public"
+    )
     redis_url: str | None = setting(None, "set: work is delivered by RQ; unset: by the worker itself", secrecy="uri")
-    namespace: str = setting("memservice", "names this installation in telemetry, metrics and shared vector stores")
+    namespace: str = setting("memservice", "names this installation in telemetry, metrics and shared vector stores", secrecy="public")
     session_observers_limit: int = setting(10, "most members of a session that observe others", low=0)
     max_file_size: int = setting(5_242_880, "largest upload, in bytes", low=1)
     get_context_max_tokens: int = setting(100_000, "largest context, in tokens", low=1, high=250_000)
     max_message_size: int = setting(25_000, "longest message, in characters", low=1)
     embed_messages: bool = setting(True, "give messages vectors, if the embedder is a semantic one")
     cors_origins: tuple[str, ...] = setting(
-        ("http://localhost", "http://127.0.0.1:8000"), "origins whose pages may call this server from a browser; `*` for all"
+        ("http://localhost", "http://127.0.0.1:8000"),
+        "origins whose pages may call this server from a browser; `*` for all",
+        secrecy="public",
     )
 
 
@@ -34,7 +42,7 @@ class App(Group):
 class Server(Group):
     """`memservice serve`."""
 
-    host: str = setting("127.0.0.1", "address to listen on; 0.0.0.0 for every one", env="HOST")
+    host: str = setting("127.0.0.1", "address to listen on; 0.0.0.0 for every one", env="HOST", secrecy="public")
     port: int = setting(8000, "port to listen on; 0 for any free one", low=0, high=65535, env="PORT")
     workers: int = setting(2, "server processes", low=1, high=256, env="WORKERS")
     threads: int = setting(32, "threads of each process, one request each", low=2, high=1024, env="THREADS")
@@ -48,7 +56,7 @@ class Db(Group):
     connection_uri: str = setting(
         "sqlite:///memservice.db", "where everything is stored; its scheme names a storage plugin (see `memservice plugins`)", secrecy="uri"
     )
-    schema: str = setting("public", "schema of the tables, for storages that have schemas")
+    schema: str = setting("public", "schema of the tables, for storages that have schemas", secrecy="public")
     pool_class: str = setting("default", "`null` opens a connection for each use", choices=("default", "null"))
     pool_pre_ping: bool = setting(True, "look whether a pooled connection still works before it is used")
     pool_size: int = setting(10, "connections kept open by each process", low=1, high=10_000)
@@ -101,9 +109,9 @@ class Api(Group):
     v3_enabled: bool = setting(True, "serve `/v3`")
     v1_shared_sessions: bool = setting(True, "`/v1` also shows a user the sessions of `/v2` and `/v3` that it is a member of")
     v1_deprecated_since: str | None = setting(
-        None, "a date, for instance 2026-01-31: answers of `/v1` say that it is deprecated; unset: silent"
+        None, "a date, for instance 2026-01-31: answers of `/v1` say that it is deprecated; unset: silent", secrecy="public"
     )
-    v2_deprecated_since: str | None = setting(None, "the same for `/v2`")
+    v2_deprecated_since: str | None = setting(None, "the same for `/v2`", secrecy="public")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,7 +129,9 @@ class Budget(Group):
     """What may be spent on models. Reached, background work waits and chat answers without a model, until the day (UTC) is over."""
 
     daily_tokens: int | None = setting(None, "most tokens, input and output, of each workspace in a day; unset: no bound", low=0)
-    workspaces: Mapping[str, Any] = setting({}, "other bounds for some workspaces, by their id; null for none (JSON object)")
+    workspaces: Mapping[str, Any] = setting(
+        {}, "other bounds for some workspaces, by their id; null for none (JSON object)", secrecy="public"
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,12 +151,16 @@ class Webhook(Group):
 
     secret: str | None = setting(None, "signs deliveries in the older style, besides each endpoint's own secret", secrecy="secret")
     max_workspace_limit: int = setting(10, "most endpoints of a workspace", low=0)
-    allow_networks: tuple[str, ...] = setting((), "networks (CIDR) inside which endpoints may lie although they are not public")
+    allow_networks: tuple[str, ...] = setting(
+        (), "networks (CIDR) inside which endpoints may lie although they are not public", secrecy="public"
+    )
     timeout_seconds: float = setting(30.0, "longest wait for an endpoint's answer", low=0.1)
     max_attempts: int = setting(8, "tries before an event rests as a dead letter", low=1, high=100)
     first_pause_seconds: float = setting(30.0, "pause after the first failed try; three times as long after each further one", low=0)
     pause_after: int = setting(5, "dead letters in a row after which an endpoint is paused", low=1)
-    jsonl_directory: str | None = setting(None, "directory for endpoints `jsonl:NAME`, to which events are appended as lines; unset: none")
+    jsonl_directory: str | None = setting(
+        None, "directory for endpoints `jsonl:NAME`, to which events are appended as lines; unset: none", secrecy="public"
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,8 +168,8 @@ class Metrics(Group):
     """Prometheus."""
 
     enabled: bool = setting(False, "serve `/metrics`")
-    namespace: str | None = setting(None, "label of every metric (default: NAMESPACE)")
-    host: str = setting("127.0.0.1", "address of the worker's own `/metrics`")
+    namespace: str | None = setting(None, "label of every metric (default: NAMESPACE)", secrecy="public")
+    host: str = setting("127.0.0.1", "address of the worker's own `/metrics`", secrecy="public")
     port: int = setting(9090, "port of the worker's own `/metrics`", low=1, high=65535)
 
 
@@ -171,11 +185,11 @@ class Telemetry(Group):
     flush_threshold: int = setting(50, "events that are sent at once", low=1)
     max_retries: int = setting(3, "tries to send a batch before it goes back to those that wait", low=0)
     max_buffer_size: int = setting(10_000, "most events waiting; the oldest are dropped first", low=1)
-    namespace: str | None = setting(None, "part of the events' source (default: NAMESPACE)")
+    namespace: str | None = setting(None, "part of the events' source (default: NAMESPACE)", secrecy="public")
     high_volume_sample_rate: float = setting(1.0, "share of high-volume events that is sent", low=0, high=1)
     trace_payloads_enabled: bool = setting(False, "send prompts and answers along; they hold what users wrote")
     trace_max_bytes: int = setting(262_144, "most bytes of such a payload", low=1)
-    trace_purposes: tuple[str, ...] = setting((), "only these purposes; empty for all")
+    trace_purposes: tuple[str, ...] = setting((), "only these purposes; empty for all", secrecy="public")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -183,6 +197,6 @@ class PluginSwitches(Group):
     """To narrow and to watch plugins when something is wrong."""
 
     only: tuple[str, ...] | None = setting(
-        None, "load only these entry points (names, or the modules they point to)", env="MEMSERVICE_PLUGINS"
+        None, "load only these entry points (names, or the modules they point to)", env="MEMSERVICE_PLUGINS", secrecy="public"
     )
     trace: bool = setting(False, "print every call of a hook", env="MEMSERVICE_PLUGINS_TRACE")

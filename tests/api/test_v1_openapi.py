@@ -23,6 +23,7 @@ ADDED = [
     # Nothing was said about it.
     r"DELETE .* answer 200\.message",
     r"POST /v1/keys answer 200\.key",
+    r"POST .*/messages(/batch)?: header Idempotency-Key",
     # Clients of the second generation under this prefix ask for keys by these names.
     r"POST /v1/keys: query (workspace|peer)_id",
 ]

@@ -36,7 +36,7 @@ ADDED = [
     r".*/(list|peers|sessions|search|webhooks): query reverse",
     r".*/webhooks answer 200(\.items\[\])?\.state",
     r"POST .*/webhooks answer 200\.secret",
-    r"POST .*/messages/(upload)?: header Idempotency-Key",
+    r"POST .*/messages/?(upload)?: header Idempotency-Key",
     r".* answer 200(\.items\[\])?\.uid",
     r".* body(\.messages\[\])?\.configuration\.(custom_instructions|dialectic|(peer_card|summary|dream)\.custom_instructions)",
     r"DELETE .* answer 20[02]\.message",

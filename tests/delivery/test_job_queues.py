@@ -12,7 +12,8 @@ from rq.job import Job
 
 from memservice.domain.errors import ConfigurationError
 from memservice.pipeline import job_queues
-from memservice.pipeline.job_queues import FUNCTION, QUEUES, JobQueues, connect, queue_of
+from memservice.pipeline.job_queues import QUEUES, JobQueues, connect, queue_of
+from memservice.pipeline.unit_jobs import FUNCTION, UnitJob
 from memservice.services import outbox
 
 UNIT = "representation:1:2:3"
@@ -21,12 +22,13 @@ UNIT = "representation:1:2:3"
 def waiting(queues: JobQueues) -> list[str]:
     """Units of the jobs in all queues, as a worker would take them."""
     jobs = [job for queue in queues.named(QUEUES) for job in queue.get_jobs()]
-    return [job.args[0] for job in jobs]
+    return [str(job.unit) for job in jobs if isinstance(job, UnitJob)]
 
 
 def only_job(queues: JobQueues) -> Job:
-    (job,) = [job for queue in queues.named(QUEUES) for job in queue.get_jobs()]
-    return job
+    """As RQ itself reads it, with everything that is stored."""
+    ((queue, id),) = [(queue, id) for queue in queues.named(QUEUES) for id in queue.get_job_ids()]
+    return Job.fetch(id, connection=queue.connection, serializer=queue.serializer)
 
 
 def test_urgent_work_has_queues_of_its_own() -> None:
@@ -56,7 +58,7 @@ def test_wake_ups_before_a_job_begins_are_one_job(queues: JobQueues) -> None:
 def test_a_wake_up_after_a_job_began_is_another_job(queues: JobQueues) -> None:
     queues.wake([UNIT])
     first = only_job(queues)
-    queues.named(["ingest"])[0].remove(first)  # a worker took it: the job is there, and in no queue
+    queues.named(["ingest"])[0].remove(first.id)  # a worker took it: the job is there, and in no queue
     queues.begin(UNIT)
     assert queues.wake([UNIT]) == 1
     second = only_job(queues)

@@ -82,7 +82,7 @@ def _table(rows: Iterator[tuple[str, Leaf, bool]]) -> str:
     lines = ["| Setting | Default | What it is |", "| --- | --- | --- |"]
     for name, leaf, unread in rows:
         also = f"; *also* {', '.join(f'`{alias}`' for alias in leaf.aliases)}" if leaf.aliases and name == leaf.name else ""
-        default = show(leaf.default, "open")
+        default = show(leaf.default, "public")
         mark = " †" if unread else ""
         value = f"`{default}`" if default else ""
         bounds = allowed(leaf)

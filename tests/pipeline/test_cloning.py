@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from memservice.domain.errors import Unavailable
+from memservice.domain.filters import where
+from memservice.domain.records import ACTIVE, DELETING, Message, Session
 from memservice.services import cloning, erasure, outbox, recall
 from memservice.spi.capabilities import Capability
+from memservice.spi.storage import View
 from memservice.spi.where import EVERYTHING
 from pipeline.everything import indexed
 from pipeline.fakes import Lengths
@@ -89,3 +95,99 @@ def test_vectors_of_a_clone_are_made_where_the_original_is_gone(start: Start) ->
     place.work()
     assert embedder.asked.count(["I like tea."]) >= 2
     assert indexed(place, 1)[1] == 1
+
+
+@pytest.fixture
+def portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cloning, "COPIED_AT_ONCE", 4)
+
+
+def test_a_long_session_is_copied_by_portions_and_seen_whole(place: Place, portions: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.say("s", *(("alice", f"I own {n} apples.") for n in range(10)))
+    place.work()
+    seen: list[tuple[int, int]] = []
+    write = place.rt.storage.write
+
+    def looked(change: Callable[[View], Any]) -> Any:
+        result = write(change)
+        with place.rt.storage.read() as view:
+            visible = view.rows.count(Session, where(state=ACTIVE))
+            seen.append((view.rows.count(Message) - 10, visible))
+        found = recall.search(place.rt, WHO, WORKSPACE, "apples")
+        assert len({message.session for message in found}) == visible, "neither listed nor found by search before it is whole"
+        return result
+
+    monkeypatch.setattr(place.rt.storage, "write", looked)
+    copy = cloning.clone(place.rt, WHO, WORKSPACE, "s")
+    assert seen == [(0, 1), (4, 1), (8, 1), (10, 2)]
+    monkeypatch.undo()
+    with place.rt.storage.read() as view:
+        original, copied = (list(view.messages.run(view.sessions.by_slug(1, slug).key, 1, 10)) for slug in ("s", copy.slug))  # type: ignore[union-attr]
+    assert [(m.seq, m.content, m.tokens_through) for m in copied] == [(m.seq, m.content, m.tokens_through) for m in original]
+    place.work()
+    assert documents(place) == 20
+    assert place.tasks(outbox.ERASE) == []
+
+
+def test_a_copy_that_broke_off_is_hidden_and_erased(place: Place, portions: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.say("s", *(("alice", f"I own {n} apples.") for n in range(10)))
+    place.work()
+    write, writes = place.rt.storage.write, iter(range(3))
+
+    def breaks_off(change: Callable[[View], Any]) -> Any:
+        if next(writes, None) is None:
+            raise Unavailable("the process was killed")
+        return write(change)
+
+    with monkeypatch.context() as broken, pytest.raises(Unavailable):
+        broken.setattr(place.rt.storage, "write", breaks_off)
+        cloning.clone(place.rt, WHO, WORKSPACE, "s")
+    with place.rt.storage.read() as view:
+        assert (view.rows.count(Message), view.rows.count(Session, where(state=ACTIVE))) == (18, 1)
+    (task,) = place.tasks(outbox.ERASE)
+    assert task.not_before - task.created_at == cloning.ABANDONED_AFTER
+    place.run(task.unit)
+    with place.rt.storage.read() as view:
+        assert view.rows.count(Message) == 18, "it may still be under way"
+    place.clock.advance(hours=1)
+    place.run(task.unit)
+    with place.rt.storage.read() as view:
+        assert (view.rows.count(Message), view.rows.count(Session)) == (10, 1)
+
+
+def test_a_copy_that_was_given_up_meanwhile_is_not_shown_in_part(place: Place, portions: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.say("s", *(("alice", f"I own {n} apples.") for n in range(10)))
+    place.work()
+    write, writes = place.rt.storage.write, iter(range(3))
+
+    def erased(change: Callable[[View], Any]) -> Any:
+        if next(writes, None) is None:
+            with place.rt.storage.read() as view:
+                (hidden,) = view.rows.page(Session, where(state=DELETING))
+            write(lambda view: view.rows.delete(Message, where(session_key=hidden.key, seq=1)))
+        return write(change)
+
+    with monkeypatch.context() as late, pytest.raises(Unavailable, match="took too long"):
+        late.setattr(place.rt.storage, "write", erased)
+        cloning.clone(place.rt, WHO, WORKSPACE, "s")
+    with place.rt.storage.read() as view:
+        assert view.rows.count(Session, where(state=ACTIVE)) == 1
+
+
+def test_other_writers_wait_for_a_portion_of_a_long_clone_only(place: Place) -> None:
+    """5,000 messages: the longest write of the clone is a part of what all of them take."""
+    for _ in range(50):
+        place.say("s", *(("alice", f"I own {n} apples and the orchard that they grow in.") for n in range(100)))
+    longest, write = 0.0, place.rt.storage.write
+
+    def timed(change: Callable[[View], Any]) -> Any:
+        nonlocal longest
+        began = time.process_time()
+        try:
+            return write(change)
+        finally:
+            longest = max(longest, time.process_time() - began)
+
+    place.rt.storage.write = timed  # type: ignore[method-assign,assignment]
+    cloning.clone(place.rt, WHO, WORKSPACE, "s")
+    assert longest < 1

@@ -9,6 +9,7 @@ from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schemas import v1 as shapes
 from memservice.api.schemas.base import page_of
+from memservice.api.schemas.messages import MessageHeaders
 from memservice.api.schemas.queries import PageQuery
 from memservice.api.v1 import paths
 from memservice.services.paging import Page
@@ -23,19 +24,27 @@ def _draft(given: Mapping[str, Any]) -> SaidDraft:
     return SaidDraft(given["content"], given["is_user"], given["metadata"])
 
 
-@routes.operation("POST", paths.MESSAGES, access=paths.OF_SESSION, body=shapes.MessageCreate, answer=shapes.Message)
+@routes.operation("POST", paths.MESSAGES, access=paths.OF_SESSION, headers=MessageHeaders, body=shapes.MessageCreate, answer=shapes.Message)
 def create_message_for_session(call: Call, app_id: str, user_id: str, session_id: str) -> Said:
     """Store a message"""
-    return messages.create(call.rt, call.who, Path(app_id, user_id, session_id), [_draft(call.body)], ("body",))[0]
+    path, once = Path(app_id, user_id, session_id), call.headers["idempotency_key"]
+    return messages.create(call.rt, call.who, path, [_draft(call.body)], ("body",), once)[0]
 
 
 @routes.operation(
-    "POST", paths.MESSAGES + "/batch", access=paths.OF_SESSION, body=shapes.MessageBatchCreate, answer=shapes.Message, many=True
+    "POST",
+    paths.MESSAGES + "/batch",
+    access=paths.OF_SESSION,
+    headers=MessageHeaders,
+    body=shapes.MessageBatchCreate,
+    answer=shapes.Message,
+    many=True,
 )
 def create_batch_messages_for_session(call: Call, app_id: str, user_id: str, session_id: str) -> Sequence[Said]:
     """Store messages in order, all or none"""
+    path, once = Path(app_id, user_id, session_id), call.headers["idempotency_key"]
     drafts = [_draft(given) for given in call.body["messages"]]
-    return messages.create(call.rt, call.who, Path(app_id, user_id, session_id), drafts, ("body", "messages"))
+    return messages.create(call.rt, call.who, path, drafts, ("body", "messages"), once)
 
 
 @routes.operation(

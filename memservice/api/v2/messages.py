@@ -10,6 +10,7 @@ from memservice.api.paging import paging
 from memservice.api.routing import Call
 from memservice.api.schemas.base import page_of
 from memservice.api.schemas.messages import Message as MessageShape
+from memservice.api.schemas.messages import MessageHeaders
 from memservice.api.schemas.queries import PageQuery
 from memservice.api.v2.routes import Routes
 from memservice.api.v2.shapes import messages as shapes
@@ -31,14 +32,14 @@ routes.as_newest(_NEWEST, v3.messages.get_message)
 routes.as_newest(_NEWEST, v3.messages.update_message)
 
 
-@routes.operation("POST", _OF_PEER, access=_OWN, body=shapes.MessageBatchCreate, answer=MessageShape, many=True)
+@routes.operation("POST", _OF_PEER, access=_OWN, headers=MessageHeaders, body=shapes.MessageBatchCreate, answer=MessageShape, many=True)
 def create_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Sequence[Message]:
     """Store up to 100 messages that belong to no conversation, all or none
 
     They are kept in a session that the peer has to itself, whose name the answer shows.
     """
     drafts = v3.messages.drafts(call.body)
-    return sessionless.create(call.rt, call.who, workspace_id, peer_id, drafts)
+    return sessionless.create(call.rt, call.who, workspace_id, peer_id, drafts, call.headers["idempotency_key"])
 
 
 @routes.operation(

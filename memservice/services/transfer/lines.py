@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from memservice.domain.errors import InvalidInput, MemserviceError
 from memservice.domain.values import loads, strip_nul
+from memservice.services.private_files import replacing, temporary
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
@@ -42,10 +43,6 @@ def written(line: Line) -> bytes:
 
 class UnreadableExport(MemserviceError):
     """A file that is no export, or not a whole one. The message says what is wrong with it."""
-
-
-class Unwritable(MemserviceError):
-    """A file that cannot be made. The message says why."""
 
 
 class Sum:
@@ -95,29 +92,24 @@ def read_vector(text: str, dimension: int) -> Vector:
 
 @contextmanager
 def writing(path: str) -> Iterator[IO[bytes]]:
-    """A file that appears under its name when it is whole. Compressed if the name ends in `.gz`."""
+    """A file that appears under its name when it is whole, and that only its owner may read. Compressed if the name ends in `.gz`.
+
+    What goes to standard output is kept in a temporary file until it is whole: a reader that is slow, or pauses, would keep the view of the
+    store open meanwhile, and PostgreSQL ends a view that is left idle for a minute.
+    """
     if path == STANDARD:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        with temporary() as kept:
+            yield kept
+            kept.seek(0)
+            shutil.copyfileobj(kept, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
         return
-    target = Path(path)
-    part = target.with_name(f".{target.name}.part")
-    if not target.parent.is_dir():
-        raise Unwritable(f"{path} cannot be written: there is no folder {target.parent}")
-    try:
-        plain = part.open("wb")
-    except OSError as error:
-        raise Unwritable(f"{path} cannot be written: {error.strerror}") from error
-    try:
-        with plain:
-            if target.suffix == ".gz":
-                with gzip.GzipFile(filename="", mode="wb", fileobj=plain, mtime=0) as packed:
-                    yield cast(IO[bytes], packed)
-            else:
-                yield plain
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(Path(path)) as plain:
+        if path.endswith(".gz"):
+            with gzip.GzipFile(filename="", mode="wb", fileobj=plain, mtime=0) as packed:
+                yield cast(IO[bytes], packed)
+        else:
+            yield plain
 
 
 class Lines:

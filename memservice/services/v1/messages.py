@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from memservice.domain.errors import NotFound
 from memservice.domain.filters import parse_containment
 from memservice.domain.records import DELETING, Message, Peer, Session
 from memservice.runtime import Runtime
+from memservice.services import idempotency, naming, told
 from memservice.services import messages as shared
-from memservice.services import naming, told
 from memservice.services import sessions as shared_sessions
 from memservice.services.messages import Draft
 from memservice.services.paging import Page, Paging
@@ -42,23 +42,31 @@ def _said(message: Message, user: Peer) -> Said:
     return Said(message, message.author_key == user.key)
 
 
-def create(rt: Runtime, who: Principal, path: Path, drafts: Sequence[SaidDraft], loc: naming.Loc) -> list[Said]:
+def create(
+    rt: Runtime, who: Principal, path: Path, drafts: Sequence[SaidDraft], loc: naming.Loc, idempotency_key: str | None = None
+) -> list[Said]:
     """Store messages in order, all or none, at one time, with the background work that they make necessary. `loc` is where the first
-    one stands; of several, where they stand."""
+    one stands; of several, where they stand.
+
+    With an idempotency key that this session has seen before, the messages stored then are returned and nothing is stored; InvalidInput if
+    they are other messages.
+    """
+    once = None if idempotency_key is None else idempotency.request(idempotency_key, [asdict(draft) for draft in drafts])
     now = rt.clock()
     places = [loc] if loc == ("body",) else [(*loc, index) for index in range(len(drafts))]
     given = [Draft(draft.content, "", draft.metadata, created_at=now) for draft in drafts]
     prepared = [shared.prepare(rt, draft, place) for draft, place in zip(given, places, strict=True)]
 
-    def store(view: View) -> tuple[str, Peer, list[Message]]:
+    def store(view: View) -> tuple[str, Peer, list[Message], bool]:
         located.authorise(view, who, path)
         found = located.find_user(view, path)
         if found is None:
             raise located.no_session()
         app, user = found
         session = located.require_session(rt, view, who, user, path.session)
-        if not drafts:
-            return app.slug, user, []
+        replayed = idempotency.replayed(view, session, once)
+        if replayed is not None or not drafts:
+            return app.slug, user, replayed or [], False
         assistant = None if all(draft.is_user for draft in drafts) else users.assistant_of(rt, view, app)
         by = [user if draft.is_user or assistant is None else assistant for draft in drafts]
         authors = {peer.slug: peer for peer in by}
@@ -67,10 +75,13 @@ def create(rt: Runtime, who: Principal, path: Path, drafts: Sequence[SaidDraft],
                 rt, view, session, {assistant.slug: assistant}, {assistant.slug: shared_sessions.MemberConfig(observe_me=False)}
             )
         written = [replace(item, author=peer.slug) for item, peer in zip(prepared, by, strict=True)]
-        return app.slug, user, shared.append(rt, view, app, session, authors, written)
+        stored = shared.append(rt, view, app, session, authors, written)
+        idempotency.remember(rt, view, session, once, stored)
+        return app.slug, user, stored, True
 
-    app, user, stored = rt.storage.write(store)
-    told.messages_created(rt, app, stored)
+    app, user, stored, is_new = rt.storage.write(store)
+    if is_new:
+        told.messages_created(rt, app, stored)
     return [_said(message, user) for message in stored]
 
 
