@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 
 from flask import Flask
 
-from memservice.api import auth, errors, generations, metrics, requests
+from memservice.api import auth, errors, exposure, generations, metrics, requests
 from memservice.api.cors import Cors
+from memservice.api.hosts import Hosts
 from memservice.api.routing import EXTENSION
 from memservice.api.streaming import Slots
 from memservice.domain.errors import ConfigurationError
@@ -17,6 +19,8 @@ from memservice.runtime import Runtime
 from memservice.services.observing import observe
 from memservice.settings import Settings, load_settings
 from memservice.telemetry.metrics import Metrics
+
+log = logging.getLogger("memservice.app")
 
 
 class Opened:
@@ -72,11 +76,13 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
     app.url_map.merge_slashes = False
     app.extensions[EXTENSION] = Opened(settings, plugins, runtime)
 
-    requests.register(app, Cors(settings.app.cors_origins))
+    requests.register(app, Cors(settings.app.cors_origins), Hosts(settings))
     errors.register(app)
     metrics.register(app)
     generations.mount(app, settings)
     _add_plugin_routes(app, plugins)
+    for warning in exposure.warnings(settings, settings.server.host):
+        log.warning("%s", warning)
     plugins.hook.memservice_app_started(app=app)
     return app
 

@@ -145,9 +145,9 @@ def healthy(port: int) -> bool:
 @pytest.mark.parametrize(
     "half",
     [
-        b"POST /v3/workspaces HTTP/1.1\r\nHost: x\r\n",
-        b'POST /v3/workspaces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"id": "w"',
-        b"POST /v3/workspaces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n{",
+        b"POST /v3/workspaces HTTP/1.1\r\nHost: localhost\r\n",
+        b'POST /v3/workspaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"id": "w"',
+        b"POST /v3/workspaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n{",
     ],
 )
 def test_half_requests_hold_up_nobody(port: int, half: bytes) -> None:
@@ -172,7 +172,7 @@ def test_half_requests_hold_up_nobody(port: int, half: bytes) -> None:
 @pytest.mark.e2e
 @pytest.mark.parametrize("chunk", [b"zz\r\n{}\r\n0\r\n\r\n", b"2\r\n{}x\r\n0\r\n\r\n", b"-1\r\n"])
 def test_chunks_that_are_none_are_no_error_of_the_server(port: int, chunk: bytes) -> None:
-    head = b"POST /v3/workspaces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = b"POST /v3/workspaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
         connection.sendall(head + chunk)
         answer = b"".join(iter(lambda: connection.recv(10_000), b""))
