@@ -10,15 +10,13 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from crash.processes import eventually
 from e2e.server import MEMSERVICE, environment
 from memservice.serving import clients
-from memservice.serving.clients import PatientSocket, PatientWorker
+from memservice.serving.clients import PatientSocket
 
 PATIENCE = 30.0
 """What tells a hang from an answer."""
@@ -104,18 +102,6 @@ def test_all_of_a_long_answer_is_sent(pair: tuple[PatientSocket, socket.socket])
         got += theirs.recv(100_000)
     sending.join()
     assert got == whole
-
-
-def test_a_connection_is_closed_before_the_loop_has_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """gunicorn's loop would wait for the client to hang up, and serve nobody meanwhile."""
-    ours, theirs = socket.socketpair()
-    monkeypatch.setattr(ThreadWorker, "handle", lambda worker, conn: False)
-    with theirs:
-        theirs.shutdown(socket.SHUT_WR)
-        conn = TConn(SimpleNamespace(), ours, None, None)
-        assert PatientWorker.handle(object.__new__(PatientWorker), conn) is False
-        assert conn.sock.fileno() == -1
-        conn.close(graceful=True)
 
 
 @pytest.fixture
