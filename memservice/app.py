@@ -7,12 +7,11 @@ import threading
 
 from flask import Flask
 
-from memservice.api import auth, errors, exposure, generations, metrics, requests
+from memservice.api import auth, errors, exposure, generations, metrics, plugin_routes, requests
 from memservice.api.cors import Cors
 from memservice.api.hosts import Hosts
 from memservice.api.routing import EXTENSION
 from memservice.api.streaming import Slots
-from memservice.domain.errors import ConfigurationError
 from memservice.pipeline import wakeups
 from memservice.plugins import Plugins, load_plugins
 from memservice.runtime import Runtime
@@ -80,18 +79,8 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
     errors.register(app)
     metrics.register(app)
     generations.mount(app, settings)
-    _add_plugin_routes(app, plugins)
+    plugin_routes.mount(app, plugins)
     for warning in exposure.warnings(settings, settings.server.host):
         log.warning("%s", warning)
     plugins.hook.memservice_app_started(app=app)
     return app
-
-
-def _add_plugin_routes(app: Flask, plugins: Plugins) -> None:
-    """Routes of plugins come after ours: of two rules for one path, werkzeug takes the first."""
-    for blueprints in plugins.hook.memservice_blueprints():
-        for blueprint in blueprints:
-            try:
-                app.register_blueprint(blueprint)
-            except ValueError as error:
-                raise ConfigurationError(f"The routes of the blueprint {blueprint.name!r} cannot be added: {error}") from error
