@@ -35,7 +35,7 @@ class Plugin:
         shown = access(OPEN)(Blueprint("shown", __name__, static_folder=self._folder, static_url_path="/shown"))
         extra.before_app_request(lambda: self.ran.append("before"))
 
-        def view(name: str) -> object:
+        def view(name: str) -> dict[str, str]:
             self.ran.append(name)
             return {"name": name}
 
