@@ -11,8 +11,9 @@ from memservice.api import auth, errors, exposure, generations, metrics, plugin_
 from memservice.api.cors import Cors
 from memservice.api.hosts import Hosts
 from memservice.api.routing import EXTENSION
+from memservice.api.shared_answer import SharedAnswer
 from memservice.api.streaming import Slots
-from memservice.pipeline import wakeups
+from memservice.pipeline import doctor, wakeups
 from memservice.plugins import Plugins, load_plugins
 from memservice.runtime import Runtime
 from memservice.services.observing import observe
@@ -31,6 +32,8 @@ class Opened:
         """Asks for keys; None while authentication is off."""
         self.slots = Slots(settings.server.threads)
         """For answers that take a while."""
+        self.readiness = SharedAnswer(lambda: doctor.look(self.runtime))
+        """What `/health/ready` tells, to callers without a key, too."""
         self._plugins = plugins
         self.metrics = Metrics(settings.metrics.namespace or settings.app.namespace, "api") if settings.metrics.enabled else None
         """None while they are not wanted."""

@@ -129,8 +129,8 @@ def test_a_public_address_is_accepted(address: str) -> None:
 @pytest.mark.parametrize(
     "host",
     [
-        "2130706433", "0x7f000001", "0x7f.1", "017700000001", "0177.0.0.1", "127.1", "10.1", "127.0.0.1.", "0X7F.1.", "localhost", "LocalHost",
-        "localhost.", "LOCALHOST.", "app.localhost", "a.b.localhost.",
+        "2130706433", "0x7f000001", "0x7f.1", "017700000001", "0177.0.0.1", "127.1", "10.1", "127.0.0.1.", "0X7F.1.", "localhost",
+        "LocalHost", "localhost.", "LOCALHOST.", "app.localhost", "a.b.localhost.",
     ],
 )  # fmt: skip
 def test_other_ways_to_write_an_internal_host_are_seen(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
