@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 
 from flask import Flask
 
-from memservice.api import auth, errors, generations, metrics, requests
+from memservice.api import auth, errors, exposure, generations, metrics, plugin_routes, requests
 from memservice.api.cors import Cors
+from memservice.api.hosts import Hosts
 from memservice.api.routing import EXTENSION
+from memservice.api.shared_answer import SharedAnswer
 from memservice.api.streaming import Slots
-from memservice.domain.errors import ConfigurationError
-from memservice.pipeline import wakeups
+from memservice.pipeline import doctor, wakeups
 from memservice.plugins import Plugins, load_plugins
 from memservice.runtime import Runtime
 from memservice.services.observing import observe
 from memservice.settings import Settings, load_settings
 from memservice.telemetry.metrics import Metrics
+
+log = logging.getLogger("memservice.app")
 
 
 class Opened:
@@ -28,6 +32,8 @@ class Opened:
         """Asks for keys; None while authentication is off."""
         self.slots = Slots(settings.server.threads)
         """For answers that take a while."""
+        self.readiness = SharedAnswer(lambda: doctor.look(self.runtime))
+        """What `/health/ready` tells, to callers without a key, too."""
         self._plugins = plugins
         self.metrics = Metrics(settings.metrics.namespace or settings.app.namespace, "api") if settings.metrics.enabled else None
         """None while they are not wanted."""
@@ -72,20 +78,12 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
     app.url_map.merge_slashes = False
     app.extensions[EXTENSION] = Opened(settings, plugins, runtime)
 
-    requests.register(app, Cors(settings.app.cors_origins))
+    requests.register(app, Cors(settings.app.cors_origins), Hosts(settings))
     errors.register(app)
     metrics.register(app)
     generations.mount(app, settings)
-    _add_plugin_routes(app, plugins)
+    plugin_routes.mount(app, plugins)
+    for warning in exposure.warnings(settings, settings.server.host):
+        log.warning("%s", warning)
     plugins.hook.memservice_app_started(app=app)
     return app
-
-
-def _add_plugin_routes(app: Flask, plugins: Plugins) -> None:
-    """Routes of plugins come after ours: of two rules for one path, werkzeug takes the first."""
-    for blueprints in plugins.hook.memservice_blueprints():
-        for blueprint in blueprints:
-            try:
-                app.register_blueprint(blueprint)
-            except ValueError as error:
-                raise ConfigurationError(f"The routes of the blueprint {blueprint.name!r} cannot be added: {error}") from error

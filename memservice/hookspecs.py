@@ -231,18 +231,28 @@ def memservice_cli_commands() -> Iterable[click.Command]:
 def memservice_blueprints() -> Iterable[Blueprint]:
     """Add routes of your own. Called once, when the application is built; a path that memservice serves stays memservice's.
 
+    While authentication is on, a route is opened by an admin key alone unless it, or its blueprint, declares otherwise with
+    `memservice.spi.web.access`. What changes something and is not sent as JSON is refused to pages of other origins.
+
     Example:
 
     ```python
     from flask import Blueprint
 
     from memservice.hookspecs import hookimpl
+    from memservice.spi.web import OPEN, Access, access
 
     extra = Blueprint("extra", __name__)
 
     @extra.get("/extra")
+    @access(OPEN)
     def answer():
         return {"extra": True}
+
+    @extra.get("/extra/<workspace_id>")
+    @access(Access(workspace="workspace_id"))
+    def answer_keys_of(workspace_id):
+        return {"workspace": workspace_id}
 
     @hookimpl
     def memservice_blueprints():

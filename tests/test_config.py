@@ -17,7 +17,9 @@ import click
 import pytest
 import yaml
 
+from memservice.api import exposure
 from memservice.cli import cli
+from memservice.domain.errors import ConfigurationError
 from memservice.plugins import load_plugins
 from memservice.settings import Settings, load_settings
 from memservice.settings.declare import tree
@@ -124,6 +126,18 @@ def test_the_image_is_made_of_extras_that_exist(config: Path, root: Path) -> Non
     (run,) = re.findall(r"^CMD (\[.*\])$", text, re.M)
     assert parsed(json.loads(run)) == "serve"
     assert f"EXPOSE {Settings().server.port}\n" in text
+
+
+def test_what_listens_on_every_address_asks_for_keys(config: Path, tmp_path: Path) -> None:
+    """The image by itself, too: without a secret it does not start."""
+    (said,) = re.findall(r"^ENV (.*)$", (config / "Dockerfile").read_text(encoding="utf-8"), re.M)
+    given = dict(pair.split("=", 1) for pair in shlex.split(said))
+    with pytest.raises(ConfigurationError, match="AUTH_USE_AUTH = true needs AUTH_JWT_SECRET"):
+        load_settings(environ=given, cwd=tmp_path)
+    image = load_settings(environ=given | {"AUTH_JWT_SECRET": SECRET}, cwd=tmp_path)
+    profiles = [load_settings(config / f"{name}.toml", {"AUTH_JWT_SECRET": SECRET}, tmp_path) for name in SHAPES]
+    for settings in (image, *profiles):
+        assert exposure.warnings(settings, settings.server.host) == []
 
 
 def test_prometheus_asks_where_metrics_are(config: Path) -> None:

@@ -23,6 +23,7 @@ from memservice.hookspecs import hookimpl
 from memservice.plugins import KINDS, Plugins, load_plugins
 from memservice.settings import Settings, load_settings
 from memservice.spi import providers as p
+from memservice.spi.web import OPEN, Access, declared
 
 CONTEXT = p.Context(clock=lambda: datetime(2026, 1, 1, tzinfo=UTC), logger=logging.getLogger("test"))
 HOOKS = [name for name in vars(hookspecs) if name.startswith("memservice_")]
@@ -181,6 +182,8 @@ def test_memservice_blueprints() -> None:
             assert isinstance(blueprint, Blueprint)
             app.register_blueprint(blueprint)
     assert app.test_client().get("/extra").get_json() == {"extra": True}
+    assert declared(app.view_functions["extra.answer"]) == OPEN
+    assert declared(app.view_functions["extra.answer_keys_of"]) == Access(workspace="workspace_id")
 
 
 def test_memservice_message_storing() -> None:

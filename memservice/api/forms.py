@@ -104,8 +104,6 @@ class FormReader:
         self._schema = schema()
 
     def read(self, request: Request, problems: list[Problem]) -> dict[str, Any]:
-        """Raises `Refused` for a form from a web page that may not write here."""
-        refuse_strangers(request)
         if request.mimetype != FORM:
             problems.append(Problem(("body",), f"The body must be a form, sent with Content-Type: {FORM}", "model_attributes_type"))
             return {}
@@ -133,7 +131,7 @@ class FormReader:
 
 
 def refuse_strangers(request: Request) -> None:
-    """A browser sends a form of any page, and asks for a picture of any address, without asking us first: pages that may not call must
-    be turned away here."""
+    """A browser sends forms and requests without a body for any page, and fetches pictures from any address, without a preflight. Raises
+    `Refused` for those of pages that may not call."""
     if not Cors(current_app.extensions["memservice"].settings.app.cors_origins).may_write(request):
         raise Refused("Disallowed CORS origin")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from flask import current_app
+
 from memservice.api.auth import RouteAccess
-from memservice.api.routing import Call, Routes
+from memservice.api.routing import EXTENSION, Call, Routes
 from memservice.api.schemas.service import Health, Readiness
 from memservice.pipeline import doctor
 from memservice.pipeline.doctor import Check, State
@@ -38,8 +40,8 @@ def ready(call: Call) -> tuple[_Ready, int]:
     """Tell whether everything is there that the service is made of
 
     503 if a part has failed; one that is `degraded` still lets the service answer. What to do is said in general, since no key is asked
-    for; what was found, `memservice doctor` tells.
+    for; what was found, `memservice doctor` tells. An answer is kept for about two seconds.
     """
-    checks = doctor.look(call.rt)
+    checks = current_app.extensions[EXTENSION].readiness.get()
     state = doctor.overall(checks)
     return _Ready(state, checks), 503 if state == doctor.BROKEN else 200

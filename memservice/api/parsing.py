@@ -153,7 +153,7 @@ class BodyReader:
         raw = request.get_data(cache=False)
         if not raw or raw.isspace():
             return _NOTHING
-        if not _is_json(request):
+        if not (claims_json(request) or _is_untyped(request)):
             raise InvalidInput.at(
                 "body", message="The body must be JSON, sent with Content-Type: application/json", kind="model_attributes_type"
             )
@@ -161,17 +161,15 @@ class BodyReader:
         return _NOTHING if value is None else value
 
 
-def _is_json(request: Request) -> bool:
-    """Whether the body claims to be JSON.
-
-    A body without a type is taken as JSON, except from a web page: a page of any site may send such a request, and forms, without the
-    browser asking us first, so they must not be able to write.
-    """
-    kind = request.content_type
-    if not kind:
-        return "Origin" not in request.headers
-    main = kind.partition(";")[0].strip().lower()
+def claims_json(request: Request) -> bool:
+    """Whether the body says that it is JSON, which a browser lets a page of another origin send only after a preflight."""
+    main = (request.content_type or "").partition(";")[0].strip().lower()
     return main == "application/json" or (main.startswith("application/") and main.endswith("+json"))
+
+
+def _is_untyped(request: Request) -> bool:
+    """A body without a type is taken as JSON, except from a web page: a page of any site may send one without a preflight."""
+    return not request.content_type and "Origin" not in request.headers
 
 
 def path_problems(path: Mapping[str, str]) -> Iterator[Problem]:

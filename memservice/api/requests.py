@@ -1,4 +1,4 @@
-"""What happens around every request: preflights, redirects of trailing slashes, request ids, and one line in the log."""
+"""What happens around every request: its host, preflights, redirects of trailing slashes, request ids, and one line in the log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from flask import Flask, Response, g, request
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import RequestRedirect
 
+from memservice.api import hosts
+from memservice.api.answers import json_answer
 from memservice.api.cors import Cors
+from memservice.api.hosts import Hosts
 from memservice.api.routing import EXTENSION
 from memservice.telemetry.context import set_request_id
 from memservice.telemetry.metrics import Metrics
@@ -24,13 +27,15 @@ REQUEST_ID = "X-Request-Id"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
-def register(app: Flask, cors: Cors) -> None:
+def register(app: Flask, cors: Cors, answered: Hosts) -> None:
     metrics = app.extensions[EXTENSION].metrics
 
     def before() -> Response | None:
         g.started = time.perf_counter()
         g.request_id = _request_id()
         set_request_id(g.request_id)
+        if (refusal := answered.refusal(request.environ.get("HTTP_HOST"))) is not None:
+            return json_answer({"detail": refusal}, hosts.STATUS)
         if request.method == "OPTIONS" and (answer := cors.preflight(request)) is not None:
             return answer
         if isinstance(request.routing_exception, NotFound):

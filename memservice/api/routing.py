@@ -22,7 +22,7 @@ from memservice.api import auth
 from memservice.api.answers import empty_answer, json_answer
 from memservice.api.auth import RouteAccess
 from memservice.api.forms import FORM, FormReader, refuse_strangers
-from memservice.api.parsing import BodyReader, HeaderReader, QueryReader, StrictReader, path_problems
+from memservice.api.parsing import BodyReader, HeaderReader, QueryReader, StrictReader, claims_json, path_problems
 from memservice.api.schemas.encoding import encoder
 from memservice.api.schemas.fields import ListOf, MapOf
 from memservice.api.schemas.service import HTTPError, HTTPValidationError
@@ -127,11 +127,13 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
     encode = encoder(operation.answer) if operation.answer else None
     access, default_status, many = operation.access, operation.status[0], operation.many
     alone, null, writes = operation.alone, operation.null, operation.writes
+    changes = writes or operation.method != "GET"
 
     def view(**path: str) -> Response:
-        if writes:
-            if request.method == "HEAD":
-                raise MethodNotAllowed(valid_methods=[operation.method])
+        if writes and request.method == "HEAD":
+            raise MethodNotAllowed(valid_methods=[operation.method])
+        # A browser sends JSON of another origin's page only after a preflight; anything else it sends unasked, an empty body too.
+        if changes and not claims_json(request):
             refuse_strangers(request)
         who = auth.principal(current_app.extensions[EXTENSION], access, path)
         problems: list[Problem] = list(path_problems(path))

@@ -10,12 +10,13 @@ from typing import NoReturn
 
 import click
 
+from memservice.api import exposure
 from memservice.cli.options import State
 from memservice.domain.errors import ConfigurationError
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
 from memservice.services import upkeep
-from memservice.serving.banner import banner, warnings
+from memservice.serving.banner import banner
 from memservice.serving.logs import set_up_logging
 from memservice.serving.metrics import shared_values
 from memservice.serving.supervisor import Plan, Supervisor, listen
@@ -44,6 +45,7 @@ def serve(state: State, host: str | None, port: int | None, workers: int | None,
         workers=workers or server.workers,
         threads=threads or server.threads,
     )
+    exposure.refuse_undecided(state.settings, server.host)
     provider = state.plugins.storage(state.settings.db.connection_uri)
     if Capability.SHARED not in provider.capabilities:
         raise ConfigurationError(
@@ -63,8 +65,8 @@ def _run(state: State, server: Server, listener: socket.socket, with_worker: boo
         threads=server.threads,
         graceful_seconds=server.graceful_timeout_seconds,
         with_worker=with_worker,
-        # A process answers so many chats at once as its threads allow.
-        environment=state.environment() | {"THREADS": str(server.threads)},
+        # A process answers so many chats at once as its threads allow, and to the name that it is bound to.
+        environment=state.environment() | {"THREADS": str(server.threads), "HOST": server.host},
         server_environment=values,
     )
     supervisor = Supervisor(listener, plan)
@@ -85,7 +87,7 @@ def _run(state: State, server: Server, listener: socket.socket, with_worker: boo
         raise
     for line in lines:
         click.echo(line)
-    for line in warnings(state.settings, server.host):
+    for line in exposure.warnings(state.settings, server.host):
         click.echo(f"WARNING     {line}", err=True)
     click.echo(f"listening   {url}   (to try the API: {url}/docs; its document: {url}/openapi.json)")
     sys.stdout.flush()

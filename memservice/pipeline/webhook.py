@@ -21,6 +21,7 @@ from memservice.services import outbox
 from memservice.services.webhooks import IS_PAUSED, SECRET_PREFIX
 from memservice.spi.storage import View
 from memservice.spi.webhooks import Outcome as Answer
+from memservice.spi.webhooks import sender
 
 log = logging.getLogger("memservice.webhooks")
 
@@ -46,7 +47,7 @@ class Webhook:
             return nothing(skipped="the endpoint is gone")
         body = str(task.payload["body"]).encode()
         headers = signed_headers(rt, endpoint, str(task.payload["event_uid"]), body)
-        answer = _deliver(rt, endpoint.url, body, headers)
+        answer = _deliver(rt, endpoint, body, headers)
         attempt = _record(rt, task, endpoint, answer)
         if not answer.delivered:
             raise NotDelivered(rt, endpoint, attempt)
@@ -70,12 +71,15 @@ class Webhook:
         return pause * random.uniform(0.8, 1.2)
 
 
-def _deliver(rt: Runtime, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+def _deliver(rt: Runtime, endpoint: WebhookEndpoint, body: bytes, headers: Mapping[str, str]) -> Answer:
+    before = sender.set(endpoint.workspace_key)
     try:
-        return rt.webhook_transport(url).deliver(url, body, headers)
+        return rt.webhook_transport(endpoint.url).deliver(endpoint.url, body, headers)
     except Exception as error:  # a transport may fail in any way, or be gone; that is an attempt like any other
         log.error("the transport of an endpoint failed: %s\n%s", type(error).__name__, places(error))
         return Answer(error=f"{type(error).__name__}: {error}")
+    finally:
+        sender.reset(before)
 
 
 @dataclass

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
-
 import memservice
 from memservice.reasoning.choice import shown
 from memservice.runtime import Runtime
-from memservice.settings import Settings
 
 
 def banner(runtime: Runtime, with_worker: bool) -> list[str]:
@@ -27,16 +24,3 @@ def banner(runtime: Runtime, with_worker: bool) -> list[str]:
 def _runner(redis: str | None, with_worker: bool) -> str:
     where = "a worker beside the server" if with_worker else "none here: start `memservice worker`"
     return where if redis is None else f"RQ on {redis}, {where}"
-
-
-def warnings(settings: Settings, host: str) -> list[str]:
-    if settings.auth.use_auth or _is_loopback(host):
-        return []
-    return [f"authentication is off and the server listens on {host}: everybody who reaches it may read and change everything"]
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -4,9 +4,13 @@ import gc
 from typing import Any
 
 import gunicorn.http.message
+import gunicorn.util
+
+from memservice.serving import clients
 
 worker_class = "memservice.serving.clients.PatientWorker"
-"""gthread, whose threads wait for a slow client no longer than they have to."""
+"""gthread, whose threads get whole requests and wait for a slow client no longer than they have to."""
+gunicorn.util.write_error = clients.write_error
 preload_app = False
 """Each process opens its own connections: nothing but the listening socket may be shared across a fork."""
 keepalive = 75

@@ -255,6 +255,8 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield f"AUTH_USE_AUTH = true needs AUTH_JWT_SECRET. {SIGNING_RECIPE}"
     if settings.auth.use_auth:
         yield from settings.auth.short_secrets()
+    if settings.app.allowed_hosts:
+        yield from _bad_hosts(settings.app.allowed_hosts)
     if settings.webhook.allow_networks:
         yield from _bad_networks(settings.webhook.allow_networks)
     yield from (
@@ -264,6 +266,12 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     )
     if settings.telemetry.enabled and not settings.telemetry.endpoint:
         yield "TELEMETRY_ENABLED = true needs TELEMETRY_ENDPOINT"
+
+
+def _bad_hosts(hosts: Sequence[str]) -> Iterator[str]:
+    for host in hosts:
+        if host != "*" and (not host.strip(". ") or any(mark in host for mark in "/*@ ") or host.count(":") == 1):
+            yield f"ALLOWED_HOSTS: {host!r} is no host name; write it as memory.example.com, or .example.com for all below it"
 
 
 def _bad_networks(networks: Sequence[str]) -> Iterator[str]:

@@ -36,13 +36,21 @@ class App(Group):
         "origins whose pages may call this server from a browser; `*` for all",
         secrecy="public",
     )
+    allowed_hosts: tuple[str, ...] = setting(
+        (),
+        "host names that requests may be sent to, `.example.com` with all below it, `*` for any; IP addresses, localhost and HOST always "
+        "are; unset: with authentication any name, without it no other",
+        secrecy="public",
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Server(Group):
     """`memservice serve`."""
 
-    host: str = setting("127.0.0.1", "address to listen on; 0.0.0.0 for every one", env="HOST", secrecy="public")
+    host: str = setting(
+        "127.0.0.1", "address to listen on; 0.0.0.0 for every one, which needs a decision about AUTH_USE_AUTH", env="HOST", secrecy="public"
+    )
     port: int = setting(8000, "port to listen on; 0 for any free one", low=0, high=65535, env="PORT")
     workers: int = setting(2, "server processes", low=1, high=256, env="WORKERS")
     threads: int = setting(32, "threads of each process, one request each", low=2, high=1024, env="THREADS")
@@ -167,7 +175,7 @@ class Webhook(Group):
 class Metrics(Group):
     """Prometheus."""
 
-    enabled: bool = setting(False, "serve `/metrics`")
+    enabled: bool = setting(False, "serve `/metrics`; it asks for no key and names workspaces, so keep it inside your network")
     namespace: str | None = setting(None, "label of every metric (default: NAMESPACE)", secrecy="public")
     host: str = setting("127.0.0.1", "address of the worker's own `/metrics`", secrecy="public")
     port: int = setting(9090, "port of the worker's own `/metrics`", low=1, high=65535)

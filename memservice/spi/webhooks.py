@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol
+
+sender: ContextVar[int] = ContextVar("sender", default=0)
+"""During `deliver`, the key of the workspace whose event it is, by which a transport shares out what is scarce; 0 where there is none."""
 
 
 @dataclass(frozen=True, slots=True)

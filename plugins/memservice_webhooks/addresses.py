@@ -6,8 +6,11 @@ import ipaddress
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from queue import Empty, SimpleQueue
+
+from memservice.spi.webhooks import sender
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -15,7 +18,10 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 RESOLVE_SECONDS = 2.0
 AT_ONCE = 32
 """Names that may be in resolution. The resolver cannot be interrupted, so one that never answers keeps its thread for a while."""
+AT_ONCE_EACH = 8
+"""Of these, for one workspace: its slow names leave room for those of others."""
 
+_LOOPBACK = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv6Address("::1"))
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 _NOT_PUBLIC = tuple(
@@ -28,7 +34,32 @@ _NOT_PUBLIC = tuple(
     )
 )  # fmt: skip
 
-_resolving = threading.BoundedSemaphore(AT_ONCE)
+
+class Places:
+    """`most` places, of which one owner has at most `each`."""
+
+    def __init__(self, most: int, each: int) -> None:
+        self._most, self._each = most, each
+        self._taken: Counter[int] = Counter()
+        self._changed = threading.Condition()
+
+    def acquire(self, owner: int, timeout: float) -> bool:
+        """False if there was none within so many seconds."""
+        with self._changed:
+            found = self._changed.wait_for(lambda: self._taken.total() < self._most and self._taken[owner] < self._each, timeout)
+            if found:
+                self._taken[owner] += 1
+            return found
+
+    def release(self, owner: int) -> None:
+        with self._changed:
+            self._taken[owner] -= 1
+            if not self._taken[owner]:
+                del self._taken[owner]
+            self._changed.notify_all()
+
+
+_resolving = Places(AT_ONCE, AT_ONCE_EACH)
 
 
 class Blocked(Exception):
@@ -41,6 +72,10 @@ class Blocked(Exception):
 
 class Unresolved(Exception):
     """A host name that could not be resolved in time."""
+
+    def __init__(self, host: str, why: str) -> None:
+        super().__init__(f"{host} could not be resolved{why}")
+        self.host = host
 
 
 class Guard:
@@ -57,20 +92,43 @@ class Guard:
             return True
         return _is_public(real)
 
+    def permits_name(self, host: str) -> bool:
+        """False for a name that says by itself that it lies inside: an address in any spelling, or `localhost` and what is below it. No
+        name is looked up: the answer would tell where names lie inside the network."""
+        name = host.lower().removesuffix(".")
+        if name == "localhost" or name.endswith(".localhost"):
+            return any(self.permits(address) for address in _LOOPBACK)
+        written = _written(host)
+        return written is None or self.permits(written)
+
     def resolve(self, host: str, port: int, seconds: float = RESOLVE_SECONDS) -> list[Address]:
         """The host's addresses, each of them checked. Raises `Blocked` if any is not permitted, `Unresolved` without an answer."""
-        addresses = _look_up(host, port, seconds)
+        written = _written(host)
+        addresses = _look_up(host, port, seconds) if written is None else [written]
         for address in addresses:
             if not self.permits(address):
                 raise Blocked(host, address)
         return addresses
 
 
+def _written(host: str) -> Address | None:
+    """The address that a host spells out, in the short, octal and hexadecimal forms that resolvers know, too; None for a name."""
+    host = host.removesuffix(".")
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        pass
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(host))
+    except OSError:
+        return None
+
+
 def _look_up(host: str, port: int, seconds: float) -> list[Address]:
     """What the system's resolver says within so many seconds, without repetitions."""
-    ends = time.monotonic() + seconds
-    if not _resolving.acquire(timeout=seconds):
-        raise Unresolved(f"{host} could not be resolved (too many names are being resolved)")
+    ends, owner = time.monotonic() + seconds, sender.get()
+    if not _resolving.acquire(owner, seconds):
+        raise Unresolved(host, " (too many names are being resolved)")
     answers: SimpleQueue[list[str] | Exception] = SimpleQueue()
 
     def ask() -> None:
@@ -80,16 +138,16 @@ def _look_up(host: str, port: int, seconds: float) -> list[Address]:
         except (OSError, UnicodeError, ValueError) as error:
             answers.put(error)
         finally:
-            _resolving.release()
+            _resolving.release(owner)
 
     # A daemon, so that a resolver that hangs does not keep the process from ending.
     threading.Thread(target=ask, name="resolve", daemon=True).start()
     try:
         answer = answers.get(timeout=max(0.0, ends - time.monotonic()))
     except Empty:
-        raise Unresolved(f"{host} could not be resolved in {seconds:g} s") from None
+        raise Unresolved(host, f" in {seconds:g} s") from None
     if isinstance(answer, Exception):
-        raise Unresolved(f"{host} could not be resolved ({type(answer).__name__})") from answer
+        raise Unresolved(host, f" ({type(answer).__name__})") from answer
     return list(dict.fromkeys(ipaddress.ip_address(text.partition("%")[0]) for text in answer))
 
 

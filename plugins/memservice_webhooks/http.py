@@ -50,10 +50,7 @@ class _GuardedBackend(httpcore.SyncBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         deadline = Deadline(self._seconds)
-        try:
-            addresses = self._guard.resolve(host, port, min(RESOLVE_SECONDS, self._seconds))
-        except Unresolved as error:
-            raise httpcore.ConnectError(str(error)) from error
+        addresses = self._guard.resolve(host, port, min(RESOLVE_SECONDS, self._seconds))
         return Bounded(self._connect(addresses, port, deadline, socket_options), deadline)
 
     def _connect(
@@ -85,21 +82,9 @@ class HttpTransport:
         )
 
     def check(self, url: str) -> None:
-        """A host name that does not resolve now is accepted: it is checked again at each delivery."""
-        parts = _parts(url)
-        host = parts.hostname or ""
-        try:
-            address = ipaddress.ip_address(host)
-        except ValueError:
-            try:
-                self._guard.resolve(host, _port(parts))
-            except Blocked as error:
-                raise _refused() from error
-            except Unresolved:
-                return
-        else:
-            if not self._guard.permits(address):
-                raise _refused()
+        """A name is accepted whether it resolves or not, and to whatever: it is looked up, and checked, at each delivery."""
+        if not self._guard.permits_name(_parts(url).hostname or ""):
+            raise InvalidInput.at(*LOC, message="The URL's host is at a private or internal address")
 
     def deliver(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
         began = time.monotonic()
@@ -116,10 +101,10 @@ class HttpTransport:
                         break
         except InvalidInput as failure:
             error = str(failure)
-        except Blocked as failure:
-            # Where names lie inside the network is for the operator to know: whoever reads of deliveries may have chosen the name.
+        except (Blocked, Unresolved) as failure:
+            # Whether and where a name lies inside the network is for the operator to know: readers of deliveries may have chosen the name.
             log.warning("nothing is delivered there: %s", failure)
-            error = f"Blocked: {failure.host} is not at a public address"
+            error = f"NoAddress: no public address was found for {failure.host}"
         except _FAILURES as failure:
             # Once there is a status, what becomes of the rest of the answer matters to nobody.
             if status is None:
@@ -144,11 +129,3 @@ def _parts(url: str) -> SplitResult:
     if port == 0 or not url.isascii() or not url.isprintable() or " " in url or not (_HOST.fullmatch(host) or bracketed):
         raise InvalidInput.at(*LOC, message="Invalid URL format")
     return parts
-
-
-def _port(parts: SplitResult) -> int:
-    return parts.port or (443 if parts.scheme.lower() == "https" else 80)
-
-
-def _refused() -> InvalidInput:
-    return InvalidInput.at(*LOC, message="The URL's host is at a private or internal address")

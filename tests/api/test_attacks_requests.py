@@ -83,6 +83,27 @@ def test_others_do(api: Api, paths: list[str], headers: dict[str, str]) -> None:
         assert api.client.get(path, headers=headers).status_code // 100 == 2, path
 
 
+CHANGES = [(operation.method, operation.rule) for operation, _ in walk(GROUPS) if operation.method != "GET"]
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
+def test_pages_of_others_send_nothing_but_json(api: Api, kind: str | None) -> None:
+    """A browser sends all of it without a preflight. The routes whose body may be absent (clone, redeliver, retry) would act on it."""
+    given = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"} | ({} if kind is None else {"Content-Type": kind})
+    for method, rule in CHANGES:
+        answer = api.client.open(re.sub(r"<\w+>", "x", rule), method=method, headers=given)
+        assert (answer.status_code, answer.get_json()) == (400, {"detail": "Disallowed CORS origin"}), (method, rule)
+
+
+def test_a_page_of_another_site_clones_nothing(api: Api) -> None:
+    api.post("/sessions", {"id": "s", "peers": {"alice": {}}})
+    for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+        assert api.post("/sessions/s/clone", headers=headers).status_code == 400
+    assert api.post("/sessions/list", {}).get_json()["total"] == 1
+    for others in ({}, {"Origin": "http://localhost"}, {"Sec-Fetch-Site": "same-origin"}):
+        assert api.post("/sessions/s/clone", headers=others).status_code == 201
+
+
 @pytest.mark.parametrize("given", ["a\tb", "a b", "x" * 129, "\u00e9", "a;b", '"}', "", "../x"])
 def test_request_ids_that_are_no_words_are_not_passed_on(api: Api, given: str) -> None:
     answer = api.client.get("/health", headers={"X-Request-Id": given.encode("latin-1").decode("latin-1")})

@@ -330,7 +330,7 @@ def test_pages_of_strangers_cannot_upload(api: Api, origin: str, status: int) ->
 def test_our_own_pages_can(api: Api) -> None:
     file = (io.BytesIO(b"hi"), "a.txt", "text/plain")
     answer = api.post(
-        UPLOAD, data={"file": file, "peer_id": "alice"}, headers={"Origin": "https://memory.example"}, base_url="http://memory.example"
+        UPLOAD, data={"file": file, "peer_id": "alice"}, headers={"Origin": "https://memory.localhost"}, base_url="http://memory.localhost"
     )
     api.ok(answer, 201)
 

@@ -104,7 +104,7 @@ def test_a_store_that_cannot_be_opened_is_told(memservice: Run, tmp_path: Path) 
 def test_what_serve_says_at_its_start_and_end(tmp_path: Path) -> None:
     from memservice import __version__
 
-    server = Server(tmp_path, "--host", "0.0.0.0", "--no-worker", "--workers", "1", LOG_LEVEL="warning")
+    server = Server(tmp_path, "--host", "0.0.0.0", "--no-worker", "--workers", "1", LOG_LEVEL="warning", AUTH_USE_AUTH="false")
     try:
         server.wait_until_healthy()
     finally:

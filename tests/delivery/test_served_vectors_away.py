@@ -70,6 +70,7 @@ def test_it_heals_by_itself(http: httpx.Client, qdrant: QdrantStandIn, empty: bo
     assert vectors(http) == (200, "ok", "")
 
     qdrant.stop()
+    eventually(lambda: vectors(http)[1] != "ok", 10, "the answer is kept for two seconds")
     status, state, advice = vectors(http)
     assert (status, state) == (200, "degraded")
     assert "VECTOR_STORE_URL" in advice

@@ -242,7 +242,7 @@ def test_sigterm_lets_requests_finish(tmp_path: Path) -> None:
 def test_a_connection_is_kept_and_a_slow_one_holds_nobody_up(server: Server, http: httpx.Client) -> None:
     port = int(server.url.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port)) as slow:
-        slow.sendall(b"POST /v3/workspaces HTTP/1.1\r\nHost: x\r\n")
+        slow.sendall(b"POST /v3/workspaces HTTP/1.1\r\nHost: localhost\r\n")
         for _ in range(20):
             assert http.get("/health").status_code == 200
         slow.sendall(b"Content-Length: 10\r\n\r\n")

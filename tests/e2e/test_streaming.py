@@ -159,7 +159,9 @@ def test_who_hangs_up_gives_its_place_back(held: Server, tmp_path: Path, again: 
     heard, logged = tmp_path / "heard", len(held.log)
     connection = socket.create_connection(("127.0.0.1", urlsplit(held.url).port or 0), PATIENCE)
     body = json.dumps({"query": str(heard), "stream": True}).encode()
-    head = f"POST /v3/workspaces/w/chat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = (
+        f"POST /v3/workspaces/w/chat HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
     connection.sendall(head.encode() + body)
     received = b""
     while b'"first"' not in received:

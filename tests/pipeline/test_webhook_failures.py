@@ -78,7 +78,7 @@ def test_the_pauses_grow_and_are_not_the_same_for_all(start: Start, receiver: Re
 
 @pytest.mark.parametrize(
     ("url", "error"),
-    [("http://127.0.0.1:9/", "ConnectError"), ("http://nowhere.invalid/", "ConnectError: nowhere.invalid could not be resolved")],
+    [("http://127.0.0.1:9/", "ConnectError"), ("http://nowhere.invalid/", "NoAddress: no public address was found for nowhere.invalid")],
 )
 def test_what_cannot_be_reached_says_so(place: Place, url: str, error: str) -> None:
     hook = webhooks.register(place.rt, WHO, WORKSPACE, url).endpoint

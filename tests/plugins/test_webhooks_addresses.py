@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memservice.domain.errors import InvalidInput
+from memservice.spi.webhooks import sender
 from memservice_webhooks import addresses
 from memservice_webhooks.addresses import Blocked, Guard, Unresolved
 from memservice_webhooks.http import HttpTransport
@@ -126,10 +127,17 @@ def test_a_public_address_is_accepted(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["2130706433", "0x7f000001", "0x7f.1", "017700000001", "0177.0.0.1", "127.1", "10.1", "localhost", "LocalHost"]
-)
-def test_other_ways_to_write_an_internal_host_are_seen(host: str) -> None:
+    "host",
+    [
+        "2130706433", "0x7f000001", "0x7f.1", "017700000001", "0177.0.0.1", "127.1", "10.1", "127.0.0.1.", "0X7F.1.", "localhost",
+        "LocalHost", "localhost.", "LOCALHOST.", "app.localhost", "a.b.localhost.",
+    ],
+)  # fmt: skip
+def test_other_ways_to_write_an_internal_host_are_seen(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = resolver(monkeypatch, lambda host: ["8.8.8.8"])
     assert refusal(f"http://{host}/") == INTERNAL
+    assert refusal(f"http://{host}:8443/hook") == INTERNAL
+    assert asked == []
 
 
 @pytest.mark.parametrize(
@@ -175,18 +183,31 @@ def test_what_is_no_good_url_is_refused_with_a_reason(url: str, message: str) ->
     assert refusal(url) == message
 
 
-def test_a_host_of_which_one_address_is_internal_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    resolver(monkeypatch, lambda host: ["93.184.215.14", "10.0.0.1"])
-    assert refusal("https://both.example/") == INTERNAL
+@pytest.mark.parametrize("leads_to", [["10.0.0.1"], ["93.184.215.14", "10.0.0.1"], ["93.184.215.14"], None])
+def test_no_name_is_looked_up_when_it_is_registered(leads_to: Sequence[str] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer, and how long it takes, would tell which names there are inside the network."""
+
+    def answer(host: str) -> Sequence[str]:
+        if leads_to is None:
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return leads_to
+
+    asked = resolver(monkeypatch, answer)
+    HttpTransport().check("https://some.example/")
+    HttpTransport().check("https://intranet/")
+    assert asked == []
 
 
-def test_a_host_that_does_not_resolve_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(host: str) -> Sequence[str]:
-        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+@pytest.mark.parametrize("leads_to", [["10.0.0.1"], ["93.184.215.14", "10.0.0.1"], None])
+def test_a_delivery_does_not_tell_whether_a_name_leads_inside(leads_to: Sequence[str] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(host: str) -> Sequence[str]:
+        if leads_to is None:
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return leads_to
 
-    asked = resolver(monkeypatch, unknown)
-    HttpTransport().check("https://later.example/")
-    assert asked == ["later.example"]
+    resolver(monkeypatch, answer)
+    outcome = HttpTransport().deliver("https://some.example/", b"{}", {})
+    assert (outcome.status, outcome.error) == (None, "NoAddress: no public address was found for some.example")
 
 
 def test_a_resolver_that_never_answers_costs_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,9 +219,45 @@ def test_a_resolver_that_never_answers_costs_two_seconds(monkeypatch: pytest.Mon
 
     resolver(monkeypatch, slow)
     began = time.monotonic()
-    HttpTransport().check("https://slow.example/")
+    with pytest.raises(Unresolved):
+        Guard(()).resolve("slow.example", 443)
     assert 1.9 < time.monotonic() - began < 3.5
     over.set()
+
+
+def test_slow_names_of_one_workspace_leave_room_for_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    over, places = threading.Event(), addresses.Places(addresses.AT_ONCE, addresses.AT_ONCE_EACH)
+
+    def answer(host: str) -> Sequence[str]:
+        if host.startswith("slow"):
+            over.wait(20)
+        return ["8.8.8.8"]
+
+    resolver(monkeypatch, answer)
+    monkeypatch.setattr(addresses, "_resolving", places)
+
+    def look_up(workspace: int, host: str, seconds: float) -> object:
+        before = sender.set(workspace)
+        try:
+            return Guard(()).resolve(host, 80, seconds)
+        except Unresolved as error:
+            return str(error)
+        finally:
+            sender.reset(before)
+
+    try:
+        with ThreadPoolExecutor(2 * addresses.AT_ONCE) as pool:
+            waiting = [pool.submit(look_up, 1, f"slow{n}", 0.3) for n in range(2 * addresses.AT_ONCE)]
+            told = [str(future.result(10)) for future in waiting]
+        assert sum("too many names" in text for text in told) == 2 * addresses.AT_ONCE - addresses.AT_ONCE_EACH
+        # They time out, and their resolvers still hang.
+        assert "too many names" in str(look_up(1, "quick", 0.1))
+        assert look_up(2, "quick", 5.0) == [ipaddress.ip_address("8.8.8.8")]
+    finally:
+        over.set()
+    deadline = time.monotonic() + 5
+    while look_up(1, "quick", 0.1) != [ipaddress.ip_address("8.8.8.8")]:
+        assert time.monotonic() < deadline, "places are given back"
 
 
 def test_waiting_for_its_turn_is_part_of_the_time_that_a_look_up_has(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,11 +266,11 @@ def test_waiting_for_its_turn_is_part_of_the_time_that_a_look_up_has(monkeypatch
     class Busy:
         """Others come first, for three tenths of a second."""
 
-        def acquire(self, timeout: float) -> bool:
+        def acquire(self, owner: int, timeout: float) -> bool:
             time.sleep(0.3)
             return True
 
-        def release(self) -> None:
+        def release(self, owner: int) -> None:
             """Nothing."""
 
     class Silent(SimpleQueue[Any]):
@@ -239,6 +296,7 @@ def test_slow_names_do_not_keep_others_from_being_resolved(monkeypatch: pytest.M
             over.wait(20)
         return ["8.8.8.8"]
 
+    monkeypatch.setattr(addresses, "_resolving", addresses.Places(addresses.AT_ONCE, addresses.AT_ONCE))
     resolver(monkeypatch, answer)
     guard = Guard(())
     with ThreadPoolExecutor(10) as pool:
@@ -252,14 +310,9 @@ def test_slow_names_do_not_keep_others_from_being_resolved(monkeypatch: pytest.M
 def test_what_the_operator_allows_is_allowed_in_every_form() -> None:
     allowed = ("127.0.0.0/8", "fd00::/8")
     for url in ("http://127.0.0.1:9/", "http://2130706433/", "http://[::ffff:127.0.0.1]/", "http://[fd00::1]/", "http://localhost/"):
-        if url != "http://localhost/" or _localhost_is_ipv4():
-            HttpTransport(allowed).check(url)
+        HttpTransport(allowed).check(url)
     assert refusal("http://10.0.0.1/", *allowed) == INTERNAL
     assert refusal("http://[fe80::1]/", *allowed) == INTERNAL
-
-
-def _localhost_is_ipv4() -> bool:
-    return {entry[4][0] for entry in socket.getaddrinfo("localhost", 80)} == {"127.0.0.1"}
 
 
 def test_a_network_that_is_none_is_an_error() -> None:

@@ -17,7 +17,9 @@ import pytest
 
 from crash.processes import Service, below, eventually, send
 from e2e.server import MEMSERVICE, environment
-from memservice.serving.banner import warnings
+from memservice.api import exposure
+from memservice.app import create_app
+from memservice.domain.errors import ConfigurationError
 from memservice.settings import load_settings
 
 pytestmark = pytest.mark.e2e
@@ -89,7 +91,7 @@ def test_a_port_in_use_is_told_in_a_sentence(tmp_path: Path) -> None:
 
 
 def test_an_address_that_is_not_ours_is_told_in_a_sentence(tmp_path: Path) -> None:
-    assert "cannot listen on 192.0.2.7:0" in refused(tmp_path, "--host", "192.0.2.7", "--port", "0")
+    assert "cannot listen on 192.0.2.7:0" in refused(tmp_path, "--host", "192.0.2.7", "--port", "0", AUTH_USE_AUTH="false")
 
 
 def test_a_newer_schema_is_refused_at_once_and_left_as_it_is(serve: Serve) -> None:
@@ -119,23 +121,44 @@ def test_a_mistake_in_the_settings_is_told_in_a_sentence(tmp_path: Path, setting
     assert said in refused(tmp_path, "--port", "0", **settings)
 
 
-@pytest.mark.parametrize(
-    ("host", "auth", "warned"),
-    [
-        ("0.0.0.0", False, True),
-        ("example.org", False, True),
-        ("::", False, True),
-        ("0.0.0.0", True, False),
-        ("127.0.0.1", False, False),
-        ("127.0.0.2", False, False),
-        ("::1", False, False),
-        ("localhost", False, False),
-    ],
-)
-def test_an_address_for_everybody_without_keys_is_warned_of(host: str, auth: bool, warned: bool) -> None:
-    settings = load_settings(environ={"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40} if auth else {}, cwd=Path("/"))
-    told = warnings(settings, host)
-    assert [host in line for line in told] == ([True] if warned else [])
+OPEN, LOOPBACK = ["0.0.0.0", "example.org", "::", "192.168.1.7"], ["127.0.0.1", "127.0.0.2", "::1", "localhost"]
+WITH_KEYS = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40}
+
+
+@pytest.mark.parametrize("host", [*OPEN, *LOOPBACK])
+def test_an_address_for_everybody_without_keys_is_refused_unless_it_was_decided(host: str) -> None:
+    by_default, decided, with_keys = (load_settings(environ=given, cwd=Path("/")) for given in ({}, {"AUTH_USE_AUTH": "false"}, WITH_KEYS))
+    exposure.refuse_undecided(decided, host)
+    exposure.refuse_undecided(with_keys, host)
+    assert exposure.warnings(with_keys, host) == []
+    if host in LOOPBACK:
+        exposure.refuse_undecided(by_default, host)
+        assert exposure.warnings(by_default, host) == exposure.warnings(decided, host) == []
+        return
+    with pytest.raises(ConfigurationError, match=f"listens on {host}: .*AUTH_USE_AUTH=true and AUTH_JWT_SECRET.*AUTH_USE_AUTH=false"):
+        exposure.refuse_undecided(by_default, host)
+    assert host in exposure.warnings(decided, host)[0]
+
+
+def test_serve_refuses_an_open_address_without_keys(tmp_path: Path) -> None:
+    told = refused(tmp_path, "--host", "0.0.0.0", "--port", "0")
+    assert "authentication is off and the server listens on 0.0.0.0" in told
+    assert "AUTH_USE_AUTH=false" in told
+    assert not (tmp_path / "memservice.db").exists()
+    assert "0.0.0.0" in refused(tmp_path, "--port", "0", HOST="0.0.0.0")
+
+
+@pytest.mark.parametrize("where", [".env", "memservice.toml"])
+def test_a_decision_for_no_keys_may_stand_in_any_source(tmp_path: Path, where: str) -> None:
+    text = "AUTH_USE_AUTH=false\n" if where == ".env" else "[auth]\nuse_auth = false\n"
+    (tmp_path / where).write_text(text, encoding="utf-8")
+    exposure.refuse_undecided(load_settings(environ={}, cwd=tmp_path), "0.0.0.0")
+
+
+@pytest.mark.parametrize(("given", "warned"), [({}, True), ({"AUTH_USE_AUTH": "false"}, True), (WITH_KEYS, False)])
+def test_the_application_under_another_server_warns(given: dict[str, str], warned: bool, caplog: pytest.LogCaptureFixture) -> None:
+    create_app(load_settings(environ={"HOST": "0.0.0.0", "DB_CONNECTION_URI": "memory://", **given}, cwd=Path("/")))
+    assert ("authentication is off and the server listens on 0.0.0.0" in caplog.text) is warned
 
 
 def test_a_worker_waits_for_the_schema_and_works_then(serve: Serve) -> None:
