@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from memservice.cli.options import State
+from memservice.cli.stores import schema_of
 from memservice.runtime import Runtime
 from memservice.services import upkeep
 
@@ -20,7 +21,7 @@ def upgrade(state: State) -> None:
     """Bring the schema to this release's. Safe to run again, and while others run it."""
     runtime = Runtime(state.settings, state.plugins)
     try:
-        before = runtime.storage.schema_version()
+        before = schema_of(runtime)
         runtime.storage.migrate()
         upkeep.settle(runtime)
         after = runtime.storage.schema_version()
