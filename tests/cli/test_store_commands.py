@@ -15,7 +15,7 @@ from cli.conftest import Run
 from e2e.server import MEMSERVICE, Server, environment
 
 
-def test_the_schema_is_looked_at_and_brought_up(memservice: Run) -> None:
+def test_the_schema_is_looked_at_and_brought_up(memservice: Run, tmp_path: Path) -> None:
     (tmp_path / "memservice.db").touch()
     assert memservice("db", "current").stdout == "empty\n"
     first = memservice("db", "upgrade")
