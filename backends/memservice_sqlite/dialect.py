@@ -192,6 +192,13 @@ class SqliteDialect(SqlDialect):
                     driver.execute("ROLLBACK")
         return found
 
+    def reclaim(self, connection: sa.Connection, *, thorough: bool) -> bool:
+        from memservice_sqlite import reclaiming
+
+        self._place.require()
+        with self.turn():
+            return reclaiming.step(_driver(connection), thorough=thorough)
+
     def close(self) -> None:
         if self._watch.pid == os.getpid():
             self._watch.close()

@@ -51,12 +51,25 @@ class SqliteStorage(SqlStorage):
 
     def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
         found = list(super().examine(thorough=thorough))
+        if not found:
+            self._sweep()
         if thorough and not found:
             with self._noticing(), self.translated(), self.engine.connect() as connection:
                 damage = self._watched.damage(connection)
             if damage:
                 found.append(Finding("failed", f"the database {self._place} is damaged ({'; '.join(damage)})", RESTORE))
         return found
+
+    def _sweep(self) -> None:
+        """Of vectors that were deleted by another process this one is not told; it looks when it is looked at."""
+        held = self.__dict__.get("vectors")
+        if held is not None:
+            with self.read() as view:
+                held.sweep(view)
+
+    def reclaim(self, *, thorough: bool = False) -> bool:
+        with self._noticing(), self.translated(), self.engine.connect() as connection:
+            return self._watched.reclaim(connection, thorough=thorough)
 
     def changed_elsewhere(self) -> bool:
         with self.translated():

@@ -149,3 +149,30 @@ def test_what_makes_a_store_still_does(memservice: Run, tmp_path: Path, command:
     done = memservice(*command, AUTH_JWT_SECRET="x" * 32)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "memservice.db").stat().st_size
+
+
+def test_vacuum_gives_room_back_and_lets_a_file_shrink_from_then_on(memservice: Run, tmp_path: Path) -> None:
+    memservice("db", "upgrade")
+    file = tmp_path / "memservice.db"
+    with sqlite3.connect(file) as connection:
+        # As files were made before.
+        connection.execute("PRAGMA auto_vacuum = NONE")
+        connection.commit()
+        connection.execute("VACUUM")
+        connection.execute(
+            "CREATE TABLE ballast AS WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 900) "
+            "SELECT zeroblob(4000) FROM n"
+        )
+        connection.commit()
+        connection.execute("DROP TABLE ballast")
+        connection.commit()
+        assert connection.execute("PRAGMA auto_vacuum").fetchone() == (0,)
+    connection.close()
+    before = file.stat().st_size
+    done = memservice("db", "vacuum")
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert file.stat().st_size < before / 2
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
+    connection.close()
+    assert memservice("doctor").returncode == 0
