@@ -78,7 +78,7 @@ def _shrink(driver: sqlite3.Connection) -> bool:
     if spare <= 0 or driver.execute("PRAGMA auto_vacuum").fetchone()[0] != 2:
         return False
     driver.execute(f"PRAGMA incremental_vacuum({min(spare, FREED_PAGES)})").fetchall()
-    return spare > FREED_PAGES
+    return bool(spare > FREED_PAGES)
 
 
 def _cut_log(driver: sqlite3.Connection) -> bool:

@@ -169,7 +169,7 @@ def without_settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     and without."""
     connecting = Driver.connect.__func__  # type: ignore[attr-defined]
 
-    def connect(cls: type[Driver], conninfo: str = "", *, options: str = "", **arguments: Any) -> Driver:
+    def connect(cls: type[Driver], /, conninfo: str = "", *, options: str = "", **arguments: Any) -> Driver:
         if options and request.param == "refused":
             raise psycopg.OperationalError("connection failed: FATAL:  unsupported startup parameter: options")
         return connecting(cls, conninfo, **arguments)  # type: ignore[no-any-return]
