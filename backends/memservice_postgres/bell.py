@@ -13,6 +13,7 @@ from contextlib import suppress
 import psycopg
 
 from memservice_postgres.connections import Driver, Place
+from memservice_postgres.health import BELL
 
 CHANNEL = "memservice_work"
 RINGS_APART = 0.02
@@ -99,7 +100,7 @@ class _Ringer(threading.Thread):
         while not self._ending or (self._wanted and not failures):
             try:
                 # Idle is what this connection is for, and it waits for nobody.
-                with self._place.connect(application_name="memservice-bell") as driver:
+                with self._place.connect(application_name=BELL) as driver:
                     driver.execute(f"LISTEN {CHANNEL}")
                     failures = 0
                     # What was committed while nobody listened is not known.

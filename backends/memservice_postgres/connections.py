@@ -22,7 +22,15 @@ from memservice.domain.errors import ConfigurationError
 from memservice_postgres.json_text import read
 from memservice_postgres.reals import Reals, RealsDumper
 
-Driver = psycopg.Connection[tuple[Any, ...]]
+
+class Driver(psycopg.Connection[tuple[Any, ...]]):
+    """A connection, and what each of its transactions has to begin with."""
+
+    pooler = False
+    """Whether a connection pooler stands between: what is set, or prepared, may be gone with the next transaction."""
+    settings = b""
+    """Follows `BEGIN`: sets what this connection could not be opened with, for one transaction."""
+
 
 PREPARED_AFTER = 3
 """A statement that a connection has run so often is prepared."""
@@ -34,6 +42,17 @@ ABANDONED_SECONDS = 60
 """A transaction of a process that has stopped is rolled back by the server after so long."""
 DEAD_LINE_SECONDS = 10
 """So long an unanswered packet keeps a connection alive."""
+
+
+REFUSES_SETTINGS = "unsupported startup parameter"
+"""What PgBouncer says of a connection that is to be opened with settings, unless it is told to ignore them."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What is known of a place since it was connected to."""
+
+    refuses_settings: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +69,13 @@ class Place:
     statement_seconds: float = 30.0
     durable: bool = True
     prepares: bool = True
+    _seen: _Seen = field(default_factory=_Seen, init=False, repr=False, compare=False)
 
-    def connect(self, **settings: str) -> Driver:
-        """A new connection without implicit transactions, usable from one thread at a time. `settings` are further server settings."""
+    def connect(self, application_name: str | None = None, **settings: str) -> Driver:
+        """A new connection without implicit transactions, usable from one thread at a time. `settings` are further server settings.
+
+        Where a pooler stands between, they hold in transactions that begin with `Driver.settings`, and nothing is prepared.
+        """
         told = {
             # Extensions that this database has already are in one of the others.
             "search_path": f"{self.schema},public,extensions",
@@ -68,11 +91,19 @@ class Place:
         }
         given = {"application_name": "memservice", "keepalives_idle": 30, "keepalives_interval": 5, "keepalives_count": 3}
         arguments: dict[str, Any] = {**given, "tcp_user_timeout": DEAD_LINE_SECONDS * 1_000, **self.arguments}
-        options = [str(arguments.get("options", "")), *(f"-c {name}={value}" for name, value in told.items())]
-        arguments["options"] = " ".join(option for option in options if option)
+        if application_name is not None:
+            arguments["application_name"] = application_name
+        given_options = str(arguments.pop("options", ""))
+        options = " ".join([*filter(None, [given_options]), *(f"-c {name}={value}" for name, value in told.items())])
         # libpq counts in whole seconds, and takes 0 for ever.
         arguments["connect_timeout"] = max(1, math.ceil(self.connect_seconds))
-        made = psycopg.connect(autocommit=True, prepare_threshold=PREPARED_AFTER if self.prepares else None, **arguments)
+        made = self._connected(arguments, options)
+        try:
+            _look_for_pooler(made, told)
+        except BaseException:
+            made.close()
+            raise
+        made.prepare_threshold = PREPARED_AFTER if self.prepares and not made.pooler else None
         made.prepared_max = STATEMENTS_KEPT
         made.adapters.register_dumper(Reals, RealsDumper)
         # One type for all integers: else each statement is prepared again for small and for large ones.
@@ -80,6 +111,27 @@ class Place:
             made.adapters.register_dumper(int, dumper)
         set_json_loads(read, made)
         return made
+
+    def _connected(self, arguments: Mapping[str, Any], options: str) -> Driver:
+        if not self._seen.refuses_settings:
+            try:
+                return Driver.connect(autocommit=True, options=options, **arguments)
+            except psycopg.OperationalError as error:
+                if REFUSES_SETTINGS not in str(error):
+                    raise
+                self._seen.refuses_settings = True
+        return Driver.connect(autocommit=True, **arguments)
+
+
+def _look_for_pooler(made: Driver, told: Mapping[str, str]) -> None:
+    """The server has been told what we asked for, and is the process that it says it is; or something stands between."""
+    found = tell(made, b"SELECT pg_backend_pid(), current_setting('search_path'), current_setting('enable_seqscan')")
+    pid, path, scans = (None if (value := found.get_value(0, column)) is None else value.decode() for column in range(3))
+    made.pooler = (pid, path, scans) != (str(made.info.backend_pid), told["search_path"], told["enable_seqscan"])
+    if made.pooler:
+        # Names are ours; of values one is the schema, whose letters are looked at when settings are loaded.
+        each = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in told.items())
+        made.settings = f"; SELECT {each}".encode()
 
 
 def place_of(uri: str, **settings: Any) -> Place:

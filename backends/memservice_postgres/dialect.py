@@ -11,7 +11,7 @@ import psycopg
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
-from sqlalchemy.pool import NullPool, QueuePool
+from sqlalchemy.pool import NullPool
 from sqlalchemy.types import TypeEngine
 
 from memservice.domain.errors import ConfigurationError
@@ -19,6 +19,7 @@ from memservice_postgres import errors, json_conditions
 from memservice_postgres.committing import commit
 from memservice_postgres.connections import Driver, Place, driver_of, in_transaction, is_alive, tell
 from memservice_postgres.json_text import encode, encode_rows, read
+from memservice_postgres.patient_pool import PatientPool
 from memservice_sql.dialect import JsonLeaf, SqlDialect
 from memservice_sql.statements import Cursor, Slots
 from memservice_sql.tables import metadata
@@ -57,10 +58,12 @@ class PostgresDialect(SqlDialect):
         self._place = place
         self.schema = place.schema
         self._pre_ping = pre_ping and pooled
+        self.most_connections = pool_size + max_overflow + 1 if pooled else 0
+        """Of one process: its pool's, and the one by which it is told of work. 0: that depends on how busy it is."""
         self._pool: dict[str, Any] = {"poolclass": NullPool}
         if pooled:
             self._pool = {
-                "poolclass": QueuePool,
+                "poolclass": PatientPool,
                 "pool_size": pool_size,
                 "max_overflow": max_overflow,
                 "pool_timeout": place.lock_seconds,
@@ -94,7 +97,7 @@ class PostgresDialect(SqlDialect):
     def transaction(self, connection: sa.Connection, *, writing: bool) -> Iterator[None]:
         driver = driver_of(connection)
         try:
-            tell(driver, _BEGIN[writing])
+            tell(driver, _BEGIN[writing] + driver.settings)
             try:
                 yield
                 if writing:

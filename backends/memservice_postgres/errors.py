@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from memservice.domain.errors import Conflict, SchemaVersionError, Unavailable
+from memservice.domain.errors import Conflict, Damaged, SchemaVersionError, Unavailable
 from memservice.spi.base import TransientConflict
 
 _RETRY = {
@@ -12,13 +12,15 @@ _RETRY = {
     "40P01": "deadlock",
     "0A000": "a prepared statement was made before the schema changed",
 }
+_DAMAGED = {"XX001", "XX002"}
+"""Data, index corrupted."""
 _MISSING = {"42P01", "42703", "3F000", "42883"}
 """No such table, column, schema, function."""
 _UNAVAILABLE = {
     "55P03": "stayed locked by another transaction",
     "57014": "took too long to answer",
     "25P03": "ended a transaction that had been left idle",
-    "25006": "may only be read: it is a standby",
+    "25006": "may only be read",
     "42501": "may not be used by this user",
     "28P01": "refused the password",
     "28000": "refused this user",
@@ -45,6 +47,8 @@ def meaning(error: Exception, place: str) -> Exception | None:
         return TransientConflict(f"{_RETRY[code]}: {_first_line(error)}")
     if code == "23503":
         return Conflict("something that this refers to was deleted meanwhile")
+    if code in _DAMAGED:
+        return Damaged(f"The database {place} is damaged ({_first_line(error)})")
     if code in _MISSING:
         return SchemaVersionError(f"The database {place} lacks tables ({_first_line(error)}). Create them with: memservice db upgrade")
     found = _UNAVAILABLE.get(code) or _UNAVAILABLE_CLASSES.get(code[:2])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from memservice.domain.errors import SchemaVersionError
 from memservice.spi.capabilities import Capability
-from memservice_postgres import vector_schema
+from memservice.spi.storage import Finding
+from memservice_postgres import health, vector_schema
 from memservice_postgres.bell import Bell
 from memservice_postgres.connections import Place, driver_of, place_of
 from memservice_postgres.dialect import PostgresDialect, described
@@ -33,6 +35,9 @@ class PostgresStorage(SqlStorage):
         """`indexes`: None if vectors are kept elsewhere."""
         super().__init__(dialect, described, place.name)
         self._require_unicode = dialect.require_unicode
+        self._own_connections = dialect.most_connections
+        self._log = log
+        self._told_of_pooler = False
         self.text = PostgresTextIndex()
         self._bell = Bell(place, super().announce, log)
         self._indexes = indexes
@@ -50,6 +55,7 @@ class PostgresStorage(SqlStorage):
             return PostgresVectorIndex(self._indexes)
 
     def check(self) -> None:
+        self._tell_of_pooler()
         try:
             super().check()
         except SchemaVersionError:
@@ -58,7 +64,7 @@ class PostgresStorage(SqlStorage):
                 self._require_unicode(driver_of(connection))
             raise
         if self._indexes is not None:
-            with self.translated(), self.engine.connect() as connection:
+            with self.translated(), self.engine.connect() as connection, self._dialect.transaction(connection, writing=False):
                 if not vector_schema.exists(driver_of(connection)):
                     raise SchemaVersionError(
                         f"The database {self._place} has no table of vectors yet. Create it with: memservice db upgrade"
@@ -70,9 +76,29 @@ class PostgresStorage(SqlStorage):
             return
         with self.translated(), self.engine.connect() as connection:
             driver = driver_of(connection)
-            if not vector_schema.exists(driver):
+            with self._dialect.transaction(connection, writing=False):
+                missing = not vector_schema.exists(driver)
+            if missing:
                 with self._dialect.migration(connection):
                     vector_schema.ensure(driver, self._place)
+
+    def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
+        with self._noticing(), self.translated(), self.engine.connect() as connection:
+            with self._dialect.transaction(connection, writing=False):
+                driver = driver_of(connection)
+                found = [*health.writable(driver)]
+                if thorough:
+                    found += [*health.pooler(driver, self._place), *health.checksums(driver)]
+                    found += health.connections(driver, self._own_connections)
+        return found if any(finding.state == "failed" for finding in found) else [*super().examine(thorough=thorough), *found]
+
+    def _tell_of_pooler(self) -> None:
+        if self._told_of_pooler:
+            return
+        with self.translated(), self.engine.connect() as connection:
+            for finding in health.pooler(driver_of(connection), self._place):
+                self._log.warning("%s; %s", finding.found, finding.advice)
+        self._told_of_pooler = True
 
     def announce(self) -> None:
         super().announce()

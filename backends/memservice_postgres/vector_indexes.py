@@ -99,6 +99,8 @@ class SpaceIndexes:
         wanted = self._fitting(space)
         settings = {"statement_timeout": "0", "lock_timeout": "0", "application_name": "memservice-vectors"}
         with self._place.connect(**settings) as driver:
+            if driver.pooler:
+                return  # it is not known on which connection the lock would be, nor for how long
             if not driver.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchall()[0][0]:
                 return  # another process is at it
             self._drop_orphans(driver)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -20,6 +21,9 @@ from memservice_sql.view import SqlView
 
 _VERSION: sa.Select[Any] = sa.select(sa.column("version_num")).select_from(sa.table("alembic_version"))
 
+VERSION_SECONDS = 1.0
+"""How often a writing process looks whether a newer release has migrated the store meanwhile."""
+
 
 class SqlStorage(BaseStorage):
     """`memservice.spi.storage.Storage` in an SQL database. Connections are opened at first use, by each process for itself."""
@@ -32,6 +36,7 @@ class SqlStorage(BaseStorage):
         self._place = place
         self._engines: dict[int, sa.Engine] = {}
         self._closed = False
+        self._look_at_version = float("-inf")
 
     @property
     def statements(self) -> Statements:
@@ -52,6 +57,7 @@ class SqlStorage(BaseStorage):
     def transaction(self) -> Iterator[View]:
         with self.translated(), self._dialect.turn(), self.engine.connect() as connection:
             with self._dialect.transaction(connection, writing=True):
+                self._require_version(connection)
                 yield SqlView(SqlRows(self._store, connection, read_only=False))
 
     @contextmanager
@@ -82,7 +88,8 @@ class SqlStorage(BaseStorage):
             raise SchemaVersionError(wrong)
 
     def schema_version(self) -> str | None:
-        with self.translated(), self.engine.connect() as connection:
+        # In a transaction: behind a connection pooler only there the schema is ours.
+        with self.translated(), self.engine.connect() as connection, self._dialect.transaction(connection, writing=False):
             return self._version(connection)
 
     def migrate(self) -> None:
@@ -126,6 +133,15 @@ class SqlStorage(BaseStorage):
             if meaning is None:
                 raise
             raise meaning from found
+
+    def _require_version(self, connection: sa.Connection) -> None:
+        """A process of an older release must not go on writing to what a newer one has migrated. Looked at once a second."""
+        if time.monotonic() < self._look_at_version:
+            return
+        wrong = complaint(connection.execute(_VERSION).scalar(), self._place)
+        if wrong is not None:
+            raise SchemaVersionError(wrong)
+        self._look_at_version = time.monotonic() + VERSION_SECONDS
 
     def _version(self, connection: sa.Connection) -> str | None:
         if not sa.inspect(connection).has_table("alembic_version", schema=self._dialect.schema):

@@ -7,11 +7,11 @@ import sqlite3
 import tempfile
 import threading
 import time
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from memservice.domain.errors import ConfigurationError, Unavailable
+from memservice.domain.errors import ConfigurationError, NoStore, Unavailable
 from memservice_sqlite import functions
 
 WAL_PAGES = 4_000
@@ -24,6 +24,13 @@ IDLE_SECONDS = 1.0
 """Quiet for so long, the log is copied into the file."""
 
 
+@dataclass(slots=True)
+class _Opened:
+    """The file that was opened first: device and inode. What has the name later may be another one."""
+
+    identity: tuple[int, int] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A database file and how to treat it."""
@@ -32,36 +39,77 @@ class Place:
     lock_seconds: float = 5.0
     """How long to wait for another process's lock."""
     synchronous: str = "full"
+    _opened: _Opened = field(default_factory=_Opened, init=False, repr=False, compare=False)
 
-    def connect(self) -> sqlite3.Connection:
-        """A new connection, without implicit transactions, usable from any one thread at a time."""
+    def create(self) -> None:
+        """Make the file if there is none. Raises `Unavailable` if there was one, which this process works on."""
+        if self._opened.identity is not None:
+            self.require()
         if not self.path.exists():
             _make(self.path)
-        for_ever = cannot_change(self.path)
-        if for_ever:
+        if self.path.exists() and self.path.stat().st_size:
+            return
+        with closing(self._open("mode=rwc")) as made:
+            # Only a file without tables can be told so. What is erased later can then be given back piece by piece.
+            made.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            self._use_wal(made)
+
+    def connect(self) -> sqlite3.Connection:
+        """A new connection, without implicit transactions, usable from any one thread at a time. Never makes the file: `NoStore`.
+
+        A file on a read-only file system can be read all the same, without locks and without a log."""
+        before = self.require()
+        read_only = cannot_change(self.path)
+        if read_only:
             self._require_whole()
-        made = sqlite3.connect(
-            f"{self.path.absolute().as_uri()}?mode=ro&immutable=1" if for_ever else self.path,
-            timeout=self.lock_seconds,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=STATEMENTS_KEPT,
-            uri=for_ever,
-        )
+        made = self._open("mode=ro&immutable=1" if read_only else "mode=rw")
         try:
-            if for_ever:
+            if read_only:
                 functions.install(made)
             else:
                 self.configure(made)
+            if before is not None and self._opened.identity is None:
+                self._opened.identity = before
+            self.require()
         except BaseException:
             made.close()
             raise
         return made
 
+    def require(self) -> tuple[int, int] | None:
+        """Which file has the name. Raises `NoStore` if none has, and `Unavailable` if it is not the one that this process opened: what is
+        written to that one is lost. Takes microseconds. None where it cannot be told: opening it says why."""
+        opened = self._opened.identity
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            if opened is not None:
+                raise Unavailable(f"the database {self.path} was deleted or moved while it was in use: put it back, and restart") from None
+            raise NoStore(
+                f"There is no file {self.path}: check DB_CONNECTION_URI, or make a new store there with: memservice db upgrade"
+            ) from None
+        except OSError:
+            return None
+        identity = (found.st_dev, found.st_ino)
+        if opened is not None and identity != opened:
+            raise Unavailable(f"the database {self.path} was replaced by another file while it was in use: restart to use that one")
+        return identity
+
+    def _open(self, query: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{self.path.absolute().as_uri()}?{query}",
+            uri=True,
+            timeout=self.lock_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=STATEMENTS_KEPT,
+        )
+
     def configure(self, made: sqlite3.Connection) -> None:
         self._use_wal(made)
         made.execute(f"PRAGMA synchronous={'NORMAL' if self.synchronous == 'normal' else 'FULL'}")
         made.execute("PRAGMA foreign_keys=ON")
+        made.execute("PRAGMA secure_delete=ON")  # what is erased is overwritten
         made.execute(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
         made.execute(f"PRAGMA journal_size_limit={JOURNAL_BYTES}")
         functions.install(made)
@@ -92,7 +140,7 @@ class Place:
 
 
 def cannot_change(path: Path) -> bool:
-    """Does a file lie on a file system that is mounted read-only? Then it can be read all the same, without locks and without a log."""
+    """Does a file lie on a file system that is mounted read-only?"""
     try:
         return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
     except OSError:  # there is no such file or folder, as SQLite will say

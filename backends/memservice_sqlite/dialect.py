@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool, QueuePool
 from sqlalchemy.types import TypeEngine
 
-from memservice.domain.errors import Conflict, SchemaVersionError, Unavailable
+from memservice.domain.errors import Conflict, Damaged, SchemaVersionError, Unavailable
 from memservice.spi.base import TransientConflict
 from memservice_sql.dialect import JsonLeaf, SqlDialect
 from memservice_sql.statements import Cursor, Slots
@@ -24,6 +24,7 @@ from memservice_sqlite.connections import Place, Turns, Watch, cannot_change
 
 MIGRATION_SECONDS = 120
 """How long to wait for another process that migrates."""
+DAMAGES_TOLD = 3
 
 _UNIQUE = re.compile(r"UNIQUE constraint failed: (.*)")
 _UNAVAILABLE = {
@@ -37,9 +38,8 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_PERM: "may not be used by this user",
     sqlite3.SQLITE_AUTH: "may not be used by this user",
     sqlite3.SQLITE_NOMEM: "could not be used for lack of memory",
-    sqlite3.SQLITE_CORRUPT: "is damaged",
-    sqlite3.SQLITE_NOTADB: "is not a SQLite database",
 }
+_DAMAGED = {sqlite3.SQLITE_CORRUPT: "is damaged", sqlite3.SQLITE_NOTADB: "is not a SQLite database, or its beginning is damaged"}
 
 
 class SqliteDialect(SqlDialect):
@@ -83,10 +83,14 @@ class SqliteDialect(SqlDialect):
     def transaction(self, connection: sa.Connection, *, writing: bool) -> Iterator[None]:
         # IMMEDIATE: a transaction that turns from reading to writing would fail at once, without waiting for the lock.
         driver = _driver(connection)
+        if writing:
+            self._place.require()
         driver.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
         try:
             yield
             driver.execute("COMMIT")
+            if writing:
+                self._place.require()  # else nobody will ever read it
         finally:
             if driver.in_transaction:
                 driver.execute("ROLLBACK")
@@ -111,6 +115,9 @@ class SqliteDialect(SqlDialect):
             return Conflict("something that this refers to was deleted meanwhile")
         if str(error).startswith(("no such table", "no such column")):
             return SchemaVersionError(f"The database {self._place.path} lacks tables ({error}). Create them with: memservice db upgrade")
+        damage = _DAMAGED.get(code & 0xFF)
+        if damage is not None:
+            return Damaged(f"The database {self._place.path} {damage} ({error})")
         meaning = _UNAVAILABLE.get(code & 0xFF)
         place = self._place.path
         if code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) and cannot_change(place if place.exists() else place.parent):
@@ -173,6 +180,27 @@ class SqliteDialect(SqlDialect):
         if self._watch.pid != os.getpid():
             self._watch = Watch(self._place)
         return self._watch.changed()
+
+    def damage(self, connection: sa.Connection) -> list[str]:
+        """What is wrong with the file's structure, or that of the text index. Reads all of it; other writers wait for the second part.
+        Raises the driver's error at a page that is no page at all."""
+        driver = _driver(connection)
+        found = [str(said) for (said,) in driver.execute(f"PRAGMA quick_check({DAMAGES_TOLD})") if said != "ok"]
+        if not found:
+            with self.turn():
+                driver.execute("BEGIN IMMEDIATE")
+                try:
+                    driver.execute("INSERT INTO text_index (text_index) VALUES ('integrity-check')")
+                finally:
+                    driver.execute("ROLLBACK")
+        return found
+
+    def reclaim(self, connection: sa.Connection, *, thorough: bool) -> bool:
+        from memservice_sqlite import reclaiming
+
+        self._place.require()
+        with self.turn():
+            return reclaiming.step(_driver(connection), thorough=thorough)
 
     def close(self) -> None:
         if self._watch.pid == os.getpid():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,9 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from memservice.domain.errors import ConfigurationError
+from memservice.spi.base import RESTORE
 from memservice.spi.capabilities import Capability
+from memservice.spi.storage import Finding
 from memservice_sql.storage import SqlStorage
 from memservice_sqlite import json_text
 from memservice_sqlite.connections import Place
@@ -34,7 +37,39 @@ class SqliteStorage(SqlStorage):
         described = SQLiteDialect_pysqlite(json_serializer=json_text.write, json_deserializer=json_text.read)
         super().__init__(dialect, described, str(place.path))
         self._watched = dialect
+        self._file = place
         self.text = SqliteTextIndex()
+
+    def check(self) -> None:
+        self._file.require()
+        super().check()
+
+    def migrate(self) -> None:
+        with self.translated():
+            self._file.create()
+        super().migrate()
+
+    def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
+        found = list(super().examine(thorough=thorough))
+        if not found:
+            self._sweep()
+        if thorough and not found:
+            with self._noticing(), self.translated(), self.engine.connect() as connection:
+                damage = self._watched.damage(connection)
+            if damage:
+                found.append(Finding("failed", f"the database {self._place} is damaged ({'; '.join(damage)})", RESTORE))
+        return found
+
+    def _sweep(self) -> None:
+        """Of vectors that were deleted by another process this one is not told; it looks when it is looked at."""
+        held = self.__dict__.get("vectors")
+        if held is not None:
+            with self.read() as view:
+                held.sweep(view)
+
+    def reclaim(self, *, thorough: bool = False) -> bool:
+        with self._noticing(), self.translated(), self.engine.connect() as connection:
+            return self._watched.reclaim(connection, thorough=thorough)
 
     def changed_elsewhere(self) -> bool:
         with self.translated():

@@ -35,6 +35,10 @@ _ADD_STATISTICS = """
     INSERT INTO text_statistics (workspace_key, kind, documents, length) VALUES (?, ?, ?, ?)
     ON CONFLICT (workspace_key, kind) DO UPDATE SET documents = documents + excluded.documents, length = length + excluded.length
 """
+_DROP_STATISTICS = "DELETE FROM text_statistics WHERE workspace_key = ?"
+REMOVED = (0, 0)
+"""The row of the statistics that is no workspace's: how many texts were removed whose words the index still holds
+(`memservice_sqlite.reclaiming`)."""
 _STATISTICS = """
     SELECT NULL, documents, length FROM text_statistics WHERE workspace_key = ? AND kind = ?
     UNION ALL
@@ -145,7 +149,10 @@ class SqliteTextIndex:
 
     def drop(self, view: View | None, workspace: int, limit: int) -> int:
         connection = connection_of(view)
-        return _forget(connection, connection.exec_driver_sql(_OF_WORKSPACE, (workspace, limit)).all())
+        dropped = _forget(connection, connection.exec_driver_sql(_OF_WORKSPACE, (workspace, limit)).all())
+        if not dropped:
+            connection.exec_driver_sql(_DROP_STATISTICS, (workspace,))
+        return dropped
 
     def search(
         self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
@@ -279,7 +286,8 @@ def _forget(connection: Connection, rows: Iterable[tuple[int, int, int, int, str
         connection.exec_driver_sql(_REMOVE_POSTINGS, gone)
         connection.exec_driver_sql(_REMOVE_TERMS, (ids,))
         connection.exec_driver_sql(_REMOVE_ROWS, (ids,))
-        connection.exec_driver_sql(_ADD_STATISTICS, [(*place, *change) for place, change in statistics.items()])
+        changes = [(*place, *change) for place, change in statistics.items()]
+        connection.exec_driver_sql(_ADD_STATISTICS, [*changes, (*REMOVED, len(gone), 0)])
     return len(gone)
 
 

@@ -46,6 +46,7 @@ _TOMBSTONES = """
     WHERE space_key = ? AND key > ? ORDER BY observer_key, observed_key, vector_key
 """
 _NEW = f"SELECT {COLUMNS} FROM vectors r INDEXED BY vectors_space WHERE r.space_key = ? AND r.key > ? ORDER BY r.key"  # noqa: S608
+_ANY = "SELECT 1 FROM vectors INDEXED BY vectors_space WHERE space_key = ? LIMIT 1"
 _PAIRS = "SELECT DISTINCT observer_key, observed_key FROM vectors INDEXED BY vectors_pair WHERE space_key = ?"
 _SIZES = """
     SELECT (
@@ -118,10 +119,32 @@ class VectorCache:
         self._lock = Lock()
         self._held: dict[int, _Held] = {}
         self._partitions: OrderedDict[tuple[int, Pair], Partition] = OrderedDict()
+        self._swept = 0
+        """The greatest tombstone key when it was last seen to which spaces are gone."""
 
     @property
     def nbytes(self) -> int:
         return self._bytes
+
+    def forget(self, space: int) -> None:
+        """Hold nothing of a space any more. If it is still there, it is read again."""
+        with self._lock:
+            self._forget(space)
+
+    def sweep(self, connection: Connection, moment: Moment) -> None:
+        """Forget spaces of which nothing is left, where anything was deleted since the last time."""
+        with self._lock:
+            if moment.buried <= self._swept:
+                return
+            self._swept = moment.buried
+            for space in list(self._held):
+                if connection.exec_driver_sql(_ANY, (space,)).first() is None:
+                    self._forget(space)
+
+    def _forget(self, space: int) -> None:
+        self._held.pop(space, None)
+        for place in [place for place in self._partitions if place[0] == space]:
+            self._discard(place)
 
     def holdings(self, connection: Connection, space: Space, moment: Moment, where: Where, committed: bool) -> Holdings:
         """Blocks for the pairs that `where` asks for, as of `moment` or later, loaded if need be."""
@@ -152,8 +175,7 @@ class VectorCache:
     def _refresh(self, connection: Connection, space: Space, held: _Held | None, moment: Moment) -> _Held:
         """Bring the copy of a space up to `moment` by its tombstones and new rows."""
         if held is None or held.misses_tombstones(moment):
-            for place in [place for place in self._partitions if place[0] == space.key]:
-                self._discard(place)
+            self._forget(space.key)
             self._held[space.key] = _Held(moment.newest, moment.buried)
             return self._held[space.key]
         if moment.buried > held.buried:

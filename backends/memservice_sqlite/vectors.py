@@ -103,6 +103,7 @@ class SqliteVectorIndex:
         _note_write(view)
         connection.exec_driver_sql(_DROP, (space.key,))
         self._prune(connection)
+        self._cache.forget(space.key)
 
     def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
         found = connection_of(view).exec_driver_sql(_FETCH, {"space": space.key, "rows": array(set(keys))}).all()
@@ -132,6 +133,11 @@ class SqliteVectorIndex:
             committed = view not in _wrote
         self._search(connection, space, nearest, where, committed)
         return nearest.hits()
+
+    def sweep(self, view: View) -> None:
+        """Let go of what is held in memory of spaces that are gone, by whichever process. Cheap where nothing was deleted."""
+        connection = connection_of(view)
+        self._cache.sweep(connection, Moment.of(connection))
 
     def _search(self, connection: Connection, space: Space, nearest: Nearest, where: Where, committed: bool) -> None:
         moment = Moment.of(connection)

@@ -28,6 +28,8 @@ STATUS: Mapping[type[errors.MemserviceError], int] = {
     errors.UnsupportedMedia: 415,
     errors.InvalidInput: 422,
     errors.Unavailable: 503,
+    errors.SchemaVersionError: 503,
+    errors.Damaged: 500,
 }
 """Any other error is the operator's concern, not the caller's: 500."""
 
@@ -36,6 +38,7 @@ MAX_BODY = 96 * 2**20
 
 UNAVAILABLE = "The store cannot be used at the moment: try again"
 """What is wrong with it, with hosts, paths and users, is for the log alone."""
+DAMAGED = "The store is damaged: trying again does not help. Its operator has to look at it"
 UNEXPECTED = "An unexpected error occurred"
 TOO_LARGE = f"The request's body is too large: at most {MAX_BODY} bytes are read"
 BROKEN_OFF = "The request's body did not come whole, or not in time: send it again"
@@ -54,17 +57,28 @@ def from_domain(error: errors.MemserviceError) -> Response:
         return from_unexpected(error)
     if isinstance(error, errors.InvalidInput):
         return json_answer({"detail": [{"loc": list(p.loc), "msg": p.message, "type": p.kind} for p in error.problems]}, status)
-    if isinstance(error, errors.Unavailable):
+    if isinstance(error, (errors.Unavailable, errors.SchemaVersionError)):
         return _from_unavailable(error, status)
+    if isinstance(error, errors.Damaged):
+        return _from_damaged(error, status)
     answer = json_answer({"detail": str(error)}, status)
     if isinstance(error, errors.Conflict):
         answer.headers["x-should-retry"] = "false"  # the older clients would send it twice more, and wait in between
     return answer
 
 
-def _from_unavailable(error: errors.Unavailable, status: int) -> Response:
+def _from_damaged(error: errors.Damaged, status: int) -> Response:
+    """No `Retry-After`. The storage has told the operator what to do, once."""
+    answer = json_answer({"detail": DAMAGED}, status)
+    answer.headers["x-should-retry"] = "false"
+    log.warning("%s %s: %s", request.method, request.endpoint, error)
+    return answer
+
+
+def _from_unavailable(error: errors.Unavailable | errors.SchemaVersionError, status: int) -> Response:
+    """Where the schema is newer, another server, of the newer release, can answer."""
     answer = json_answer({"detail": str(error) if isinstance(error, errors.Busy) else UNAVAILABLE}, status)
-    answer.headers["Retry-After"] = str(error.retry_after)
+    answer.headers["Retry-After"] = str(getattr(error, "retry_after", 1))
     log.warning("%s %s: unavailable: %s: %s", request.method, request.endpoint, " from ".join(names(error)), error)
     return answer
 

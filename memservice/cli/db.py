@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from memservice.cli.options import State
+from memservice.cli.stores import schema_of, sound
 from memservice.runtime import Runtime
 from memservice.services import upkeep
 
@@ -20,7 +21,7 @@ def upgrade(state: State) -> None:
     """Bring the schema to this release's. Safe to run again, and while others run it."""
     runtime = Runtime(state.settings, state.plugins)
     try:
-        before = runtime.storage.schema_version()
+        before = schema_of(runtime)
         runtime.storage.migrate()
         upkeep.settle(runtime)
         after = runtime.storage.schema_version()
@@ -38,6 +39,19 @@ def current(state: State) -> None:
         click.echo(runtime.storage.schema_version() or "empty")
     finally:
         runtime.close()
+
+
+@db.command()
+@click.pass_obj
+def vacuum(state: State) -> None:
+    """Let go at once of what erased rows left in the store's indexes, logs and free room, as far as the storage does not do it itself.
+
+    Other writes wait meanwhile: best when little is going on. A SQLite file is written anew, which takes as much room again.
+    """
+    with sound(state) as runtime:
+        while runtime.storage.reclaim(thorough=True):
+            pass
+    click.echo("done")
 
 
 @db.command()

@@ -54,7 +54,7 @@ def _checks(state: State, ask_models: bool) -> list[Check]:
 
 def _looked(state: State, runtime: Runtime, ask_models: bool) -> list[Check]:
     try:
-        found = service.look(runtime)
+        found = service.look(runtime, thorough=True)
         if ask_models:
             models = Models(state.settings, state.plugins, Context(runtime.clock, log, called=runtime.called))
             answers = probe.ask(models, runtime.reasoners)

@@ -9,7 +9,7 @@ from datetime import timedelta
 import click
 
 from memservice.cli.options import Duration, State
-from memservice.cli.stores import opened
+from memservice.cli.stores import opened, schema_of
 from memservice.cli.tables import show_table
 from memservice.domain.errors import InvalidInput
 from memservice.domain.records import ApiKey
@@ -47,7 +47,7 @@ def create(
     if admin == (workspace is not None or peer is not None or session is not None):
         raise click.UsageError("Say what the key is to open: either --admin, or --workspace and perhaps --peer or --session.")
     with opened(state) as rt:
-        if rt.storage.schema_version() is None:
+        if schema_of(rt) is None:
             rt.storage.migrate()  # the first key may be made before the first start
         rt.storage.check()
         wanted = service.Wanted(workspace=workspace, peer=peer, session=session)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from memservice.cli.options import State
-from memservice.domain.errors import ConfigurationError
+from memservice.domain.errors import ConfigurationError, NoStore
 from memservice.pipeline import wakeups
 from memservice.runtime import Runtime
 from memservice.services import upkeep
@@ -33,6 +33,14 @@ def sound(state: State) -> Iterator[Runtime]:
         runtime.storage.check()
         upkeep.check(runtime)
         yield runtime
+
+
+def schema_of(runtime: Runtime) -> str | None:
+    """The revision of the store's schema; None if it has none yet, or if there is no store yet."""
+    try:
+        return runtime.storage.schema_version()
+    except NoStore:
+        return None
 
 
 @contextmanager

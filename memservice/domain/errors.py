@@ -55,6 +55,10 @@ class Busy(Unavailable):
     the message is for whoever calls over HTTP."""
 
 
+class Damaged(MemserviceError):
+    """What the store gave cannot be true: trying again does not help. The message is for the operator."""
+
+
 class IndexUnavailable(MemserviceError):
     """The vector index outside the store could not be reached, or could not do what it was asked. The store is not concerned: a search
     does without it, a task tries again until the index is back."""
@@ -66,6 +70,10 @@ class ConfigurationError(MemserviceError):
 
 class SchemaVersionError(MemserviceError):
     """The database's schema is not the one this release works with. The message says what to do."""
+
+
+class NoStore(SchemaVersionError):
+    """There is no store at the place that is configured: it was never made, or the place is mistyped. Only `Storage.migrate` makes one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ class Derive:
         counts["echo"] = len(own) - len(said)
         distinct = _distinct(said)
         counts["repeated"] = len(said) - len(distinct)
-        drafts = derive_rows.drafts(rt, material, distinct, derived)
+        drafts = derive_rows.drafts(rt, material, distinct, derived, _times(said))
         observers = (*material.observers, *scopes)
         kept = {observer.key: derive_rows.allowed(rt, drafts, observer, counts) for observer in observers}
         vectors = likeness.vectors_of(rt, material.session.workspace_key, material.workspace, [draft.content for draft in drafts])
@@ -134,6 +134,12 @@ def _request(material: Material, shown: Sequence[Message], instructions: str | N
 
 def utterance(message: Message, new: bool = True) -> Utterance:
     return Utterance(message.key, message.uid, message.author, message.content, message.created_at, new)
+
+
+def _times(statements: Sequence[Statement]) -> Counter[str]:
+    """By fingerprint, in how many messages each was said. Messages that are derived from one by one count the same."""
+    places = {(fingerprint(statement.content.strip()), statement.message_keys) for statement in statements}
+    return Counter(said for said, _ in places)
 
 
 def _distinct(statements: Sequence[Statement]) -> list[Statement]:

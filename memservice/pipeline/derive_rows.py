@@ -74,8 +74,10 @@ def scopes_of(view: View, session: Session) -> list[Peer]:
     return list(view.peers.by_keys(keys).values())
 
 
-def drafts(rt: Runtime, material: Material, statements: Sequence[Statement], derived: Derived) -> list[Conclusion]:
-    """The conclusions as the observed peer itself will hold them, without keys."""
+def drafts(
+    rt: Runtime, material: Material, statements: Sequence[Statement], derived: Derived, times: Mapping[str, int]
+) -> list[Conclusion]:
+    """The conclusions as the observed peer itself will hold them, without keys. `times`: by fingerprint, how often each was said."""
     sent = {message.key: message.created_at for message in material.messages}
     newest = max(sent.values())
     uids = {message.key: message.uid for message in material.messages}
@@ -93,6 +95,7 @@ def drafts(rt: Runtime, material: Material, statements: Sequence[Statement], der
             content=statement.content,
             fingerprint=fingerprint(statement.content),
             message_keys=list(statement.message_keys),
+            times_derived=times[fingerprint(statement.content)],
             metadata=_metadata(statement, uids),
             internal={} if derived.prompt is None else {"prompt": derived.prompt},
             reasoner=rt.reasoner_for(choice.DERIVE).name,
@@ -147,7 +150,12 @@ def _store_for(
 ) -> None:
     drafts = found.drafts
     known = view.conclusions.same(collection.key, EXPLICIT, [drafts[place].fingerprint for place in places], session.key)
-    view.conclusions.reinforce([conclusion.key for conclusion in known.values()])
+    again: dict[int, list[int]] = {}
+    for place in places:
+        if (held := known.get(drafts[place].fingerprint)) is not None:
+            again.setdefault(drafts[place].times_derived, []).append(held.key)
+    for times, keys in again.items():
+        view.conclusions.reinforce(keys, times)
     counts["reinforced"] += len(known)
     rows: list[Conclusion] = []
     chosen: list[int] = []
@@ -159,12 +167,12 @@ def _store_for(
         if draft.fingerprint in known:
             continue
         row = replace(_held_by(draft, observer), collection_key=collection.key)
-        if alike is not None and not alike.replaces and _again(view, alike.held):
+        if alike is not None and not alike.replaces and _again(view, alike.held, draft.times_derived):
             counts["said_already"] += 1
             continue
         if alike is not None and alike.replaces and alike.held.key not in {old.key for old, _ in gone}:
             gone.append((alike.held, len(rows)))
-            row = replace(row, times_derived=alike.held.times_derived + 1)
+            row = replace(row, times_derived=alike.held.times_derived + draft.times_derived)
         rows.append(row)
         chosen.append(place)
     stored = view.conclusions.put(rows)
@@ -179,12 +187,12 @@ def _store_for(
     counts["replaced"] += given_way
 
 
-def _again(view: View, held: Conclusion) -> bool:
-    """Count a held conclusion once more; False if it is not what it was when it was compared."""
+def _again(view: View, held: Conclusion, times: int) -> bool:
+    """Count a held conclusion so often again; False if it is not what it was when it was compared."""
     unchanged = view.rows.get(Conclusion, where(key=held.key, state=LIVE, fingerprint=held.fingerprint), lock=True)
     if unchanged is None:
         return False
-    view.conclusions.reinforce([held.key])
+    view.conclusions.reinforce([held.key], times)
     return True
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from memservice.domain.errors import ConfigurationError, MemserviceError, SchemaVersionError, Unavailable
+from memservice.domain.errors import ConfigurationError, Damaged, MemserviceError, NoStore, SchemaVersionError, Unavailable
 from memservice.domain.filters import all_of, where
 from memservice.domain.filters.ast import Compare
 from memservice.domain.records import ACTIVE, BUILDING, FAILED, PENDING, RETIRED, Space, Task
@@ -17,6 +17,7 @@ from memservice.plugins import Plugins
 from memservice.runtime import Runtime
 from memservice.services import indexing, nearest, upkeep
 from memservice.settings import Settings
+from memservice.spi.base import RESTORE
 from memservice.spi.capabilities import Capability
 from memservice.spi.rows import BY_KEY, Order
 from memservice.spi.storage import View
@@ -44,12 +45,13 @@ class Check:
     """What to do, where it is not ok. Everybody may read it over HTTP: it quotes no setting and no error."""
 
 
-def look(rt: Runtime) -> list[Check]:
-    """All parts, the storage first; if it has failed, those that can be looked at without it. Nothing is changed, no model is asked."""
-    storage = _storage(rt)
-    if storage.state == BROKEN:
+def look(rt: Runtime, *, thorough: bool = False) -> list[Check]:
+    """All parts, the storage first; if it has failed, those that can be looked at without it. `thorough`: everything in the storage may
+    be read. Nothing is changed but a fact, by which the storage is seen to take writes; no model is asked."""
+    storage = _storage(rt, thorough)
+    if overall(storage) == BROKEN:
         index = [] if rt.vectors_transactional else _all({"vectors": lambda: [_asked(rt)]})
-        return [storage, *index, *_all({"embedder": lambda: [_chosen(rt)]}), *look_outside(rt.settings, rt.plugins)]
+        return [*storage, *index, *_all({"embedder": lambda: [_chosen(rt)]}), *look_outside(rt.settings, rt.plugins)]
     parts: dict[str, Callable[[], Iterable[Check]]] = {
         "counts": lambda: _built(rt),
         "vectors": lambda: _vectors(rt),
@@ -59,7 +61,7 @@ def look(rt: Runtime) -> list[Check]:
         "work": lambda: _work(rt),
         "plugins": lambda: _plugins(rt.plugins),
     }
-    return [storage, *_all(parts)]
+    return [*storage, *_all(parts)]
 
 
 def look_outside(settings: Settings, plugins: Plugins) -> list[Check]:
@@ -82,16 +84,26 @@ def overall(checks: list[Check]) -> State:
     return BROKEN if BROKEN in states else DEGRADED if DEGRADED in states else OK
 
 
-def _storage(rt: Runtime) -> Check:
+def _storage(rt: Runtime, thorough: bool) -> list[Check]:
     try:
         rt.storage.check()
-    except SchemaVersionError as error:
-        return Check("storage", BROKEN, str(error), "run `memservice db upgrade`, or upgrade memservice if the schema is the newer one")
-    except ConfigurationError as error:
-        return Check("storage", BROKEN, str(error), "name a database in `DB_CONNECTION_URI` that memservice can use")
+        findings = rt.storage.examine(thorough=thorough)
+        if findings:
+            return [Check("storage", finding.state, finding.found, finding.advice) for finding in findings]
+        return [Check("storage", OK, f"{rt.storage.name}, schema {rt.storage.schema_version()}")]
     except MemserviceError as error:
-        return Check("storage", BROKEN, str(error), "see that the database is there and that `DB_CONNECTION_URI` is right")
-    return Check("storage", OK, f"{rt.storage.name}, schema {rt.storage.schema_version()}")
+        advice = next(advice for kind, advice in _ADVICE.items() if isinstance(error, kind))
+        return [Check("storage", BROKEN, str(error), advice)]
+
+
+_ADVICE: dict[type[MemserviceError], str] = {
+    NoStore: "check `DB_CONNECTION_URI`; a new store is made by `memservice db upgrade` and by `memservice serve`",
+    SchemaVersionError: "run `memservice db upgrade`, or upgrade memservice if the schema is the newer one",
+    ConfigurationError: "name a database in `DB_CONNECTION_URI` that memservice can use",
+    Damaged: RESTORE,
+    MemserviceError: "see that the database is there and that `DB_CONNECTION_URI` is right",
+}
+"""By what the storage said, the first that fits."""
 
 
 def _built(rt: Runtime) -> Iterator[Check]:
@@ -149,7 +161,7 @@ def _asked(rt: Runtime, spaces: Iterable[Space] = ()) -> Check:
                 found = f"{name} has {held} vectors of a space in which it lacks {missing} of the rows that were looked at"
                 return Check("vectors", DEGRADED, found, _FILLED)
             number, looked_at = number + held, looked_at + 1
-    except Unavailable:
+    except (Unavailable, Damaged):
         raise  # that is the storage
     except Exception as error:  # whatever a driver raises: search goes on without it, from text
         why = str(error) if isinstance(error, MemserviceError) else type(error).__name__

@@ -23,6 +23,10 @@ log = logging.getLogger("memservice.maintenance")
 UNIT = "maintenance:retention"
 INTERVAL_SECONDS = 60.0
 ROWS_AT_ONCE = 1_000
+RECLAIM_SECONDS = 5.0
+"""Of each sweep, for what erased rows left behind."""
+RECLAIM_PAUSE_SECONDS = 0.02
+"""Between two steps of that, in which others write."""
 
 
 def sweep(rt: Runtime) -> Counter[str]:
@@ -34,6 +38,7 @@ def sweep(rt: Runtime) -> Counter[str]:
         lease = rt.storage.write(lambda view: view.tasks.claim(UNIT, mine, rt.clock(), INTERVAL_SECONDS))
         if lease is not None:
             _erase(rt, erased)
+            reclaim(rt)
             released = gathering.release(rt)
             if released:
                 log.info("%d messages that waited for company wait no longer", released)
@@ -71,6 +76,13 @@ def _erase(rt: Runtime, erased: Counter[str]) -> None:
     ):
         while purged := rt.storage.write(lambda view, record=record, age=age: _purge_older(view, record, now - age)):  # type: ignore[misc]
             erased[name] += purged
+
+
+def reclaim(rt: Runtime) -> None:
+    """Let the store go of what erased rows left behind, for a while; the next sweep goes on."""
+    ends = time.monotonic() + RECLAIM_SECONDS
+    while rt.storage.reclaim() and time.monotonic() < ends:
+        time.sleep(RECLAIM_PAUSE_SECONDS)
 
 
 def _purge_deleted(view: View, before: datetime) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from memservice.domain.errors import Unavailable
+from memservice.domain.errors import MemserviceError
 from memservice.domain.filters import all_of, where
 from memservice.domain.filters.ast import Compare
 from memservice.domain.records import Fact
@@ -44,8 +44,8 @@ def announced(rt: Runtime) -> Iterator[None]:
 
     def speak() -> None:
         while True:
-            # Whoever does the work tells that the store is away; one that is silent meanwhile is taken for gone, rightly.
-            with suppress(Unavailable):
+            # Whoever does the work tells that the store is away, or damaged; one that is silent meanwhile is taken for gone, rightly.
+            with suppress(MemserviceError):
                 announce(rt, name)
             if ended.wait(EVERY_SECONDS):
                 return
@@ -57,7 +57,7 @@ def announced(rt: Runtime) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-        with suppress(Unavailable):
+        with suppress(MemserviceError):
             leave(rt, name)
         owner.ended(name)
 

@@ -17,7 +17,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Protocol
 
-from memservice.domain.errors import IndexUnavailable, Unavailable
+from memservice.domain.errors import IndexUnavailable, MemserviceError, Unavailable
 from memservice.domain.failures import places
 from memservice.domain.records import DELETING, Lease, Task
 from memservice.domain.values import storable
@@ -333,7 +333,7 @@ class Heartbeat:
             try:
                 if not self._rt.storage.write(lambda view: view.tasks.renew(self._lease, self._rt.clock(), self._seconds)):
                     return
-            except Unavailable as error:
+            except MemserviceError as error:
                 log.warning("could not prolong the lease of %s: %s", self._lease.unit, error)
 
     def end(self) -> None:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from memservice.runtime import Runtime
-from memservice.spi.storage import Storage, View
+from memservice.spi.storage import Finding, Storage, View
 
 if TYPE_CHECKING:
     from memservice.settings import Settings
@@ -70,6 +70,12 @@ class WakingStorage:
 
     def check(self) -> None:
         self._inner.check()
+
+    def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
+        return self._inner.examine(thorough=thorough)
+
+    def reclaim(self, *, thorough: bool = False) -> bool:
+        return self._inner.reclaim(thorough=thorough)
 
     def schema_version(self) -> str | None:
         return self._inner.schema_version()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memservice.domain import tokens
-from memservice.domain.errors import Unavailable
+from memservice.domain.errors import Damaged, Unavailable
 from memservice.domain.records import CONTRADICTION, DEDUCTIVE, INDUCTIVE
 from memservice.reasoning import render
 from memservice.reasoning.caller import Caller
@@ -70,8 +70,8 @@ def consolidate(models: Models, request: ConsolidateRequest) -> Consolidated:
         phase = _Phase(models, request, notebook, kind)
         try:
             phase.run()
-        except Unavailable:
-            # The store is away: whatever is written now could not be stored.
+        except (Unavailable, Damaged):
+            # The store is away, or damaged: whatever is written now could not be stored.
             raise
         except Exception as error:
             failure = error

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter
 
-from memservice.domain.errors import Unavailable
+from memservice.domain.errors import MemserviceError
 from memservice.domain.records import Usage
 from memservice.domain.times import day_of
 from memservice.runtime import Runtime
@@ -91,7 +91,7 @@ class Ledger:
         while True:
             try:
                 return self.flush()
-            except Unavailable as error:
+            except MemserviceError as error:
                 if time.monotonic() >= deadline:
                     log.error("%d call(s) of models could not be recorded: %s", len(self._waiting), error)
                     return None

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from memservice.domain.errors import Unavailable
+from memservice.domain.errors import MemserviceError
 from memservice.runtime import Runtime
 from memservice.services.observing import count_waiting, observe
 from memservice.settings import Settings
@@ -53,7 +53,7 @@ def observe_worker(rt: Runtime) -> None:
     observe(rt, metrics)
 
     def exposition() -> tuple[bytes, str]:
-        with suppress(Unavailable):  # then the number of before stands
+        with suppress(MemserviceError):  # then the number of before stands
             count_waiting(rt, metrics)
         return metrics.exposition()
 

@@ -5,22 +5,33 @@ Optional. A storage that has its own way of doing this implements `memservice.sp
 
 from __future__ import annotations
 
+import logging
 import random
+import secrets
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
-from memservice.domain.errors import Unavailable
+from memservice.domain.errors import Damaged, Unavailable
 from memservice.spi.capabilities import Capability
 from memservice.spi.rows import UniqueViolation
-from memservice.spi.storage import View
+from memservice.spi.storage import Finding, View
 from memservice.spi.text import TextIndex
 from memservice.spi.vectors import VectorIndex
 
+log = logging.getLogger("memservice.storage")
+
 T = TypeVar("T")
+
+TRIED = "store:tried"
+"""The fact that is written to learn whether the store takes writes. Its value says nothing."""
+TRY_AGAIN_SECONDS = 10.0
+"""A write of this process that succeeded so lately says that the store takes writes."""
+RESTORE = "restore a backup; `memservice export` saves what can still be read"
+WRITABLE = "see that its disk has room, and that this user may write to it"
 
 
 class TransientConflict(Exception):
@@ -51,6 +62,10 @@ class BaseStorage(ABC):
         self._mine = threading.local()
         self._committed = threading.Condition()
         self._commits = 0
+        self._written_at = float("-inf")
+        """When a write of this process succeeded, if none failed since."""
+        self._damage: str | None = None
+        """How it was first noticed that the store is damaged."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[View]:
@@ -81,7 +96,12 @@ class BaseStorage(ABC):
             raise RuntimeError("a write inside a write: pass the view on instead")
         self._mine.writing = True
         try:
-            result = self._try(fn)
+            with self._noticing():
+                result = self._try(fn)
+            self._written_at = time.monotonic()
+        except (Unavailable, Damaged):
+            self._written_at = float("-inf")
+            raise
         finally:
             self._mine.writing = False
         self.announce()
@@ -89,8 +109,36 @@ class BaseStorage(ABC):
 
     @contextmanager
     def read(self) -> Iterator[View]:
-        with self.snapshot() as view:
+        with self._noticing(), self.snapshot() as view:
             yield view
+
+    def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
+        """That damage was noticed by this process, or that a write fails now. A store that took one a moment ago is not asked again."""
+        found: list[Finding] = []
+        if time.monotonic() - self._written_at > TRY_AGAIN_SECONDS:
+            try:
+                self.write(lambda view: view.facts.set(TRIED, secrets.token_hex(4)))
+            except Unavailable as error:
+                found.append(Finding("failed", f"it takes no writes: {error}", WRITABLE))
+            except Damaged:
+                pass  # noted, and told below
+        if self._damage is not None:
+            found.append(Finding("failed", self._damage, RESTORE))
+        return found
+
+    def reclaim(self, *, thorough: bool = False) -> bool:
+        return False
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """Damage is logged once, and remembered: a part of the store that is whole says nothing of the others."""
+        try:
+            yield
+        except Damaged as error:
+            if self._damage is None:
+                self._damage = str(error)
+                log.error("%s; %s", error, RESTORE)
+            raise
 
     def announce(self) -> None:
         """Wake those who wait for work. `write` calls it; call it for a commit that was learnt of in another way."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from memservice.spi import nouns
 from memservice.spi.capabilities import Capability
@@ -109,6 +109,18 @@ class Pooled(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong with a store that answers."""
+
+    state: Literal["degraded", "failed"]
+    """`failed`: it does not take writes, or what it gives may be wrong. `degraded`: it does all it should, but not as well as it could."""
+    found: str
+    """For the operator; it may name hosts, paths and users."""
+    advice: str
+    """What to do. Shown to every caller over HTTP, so it quotes no setting and no error."""
+
+
 class Storage(Protocol):
     """An opened storage. Safe to use from several threads; with the capability `SHARED`, from several processes."""
 
@@ -142,7 +154,23 @@ class Storage(Protocol):
         ...
 
     def check(self) -> None:
-        """Raise `Unavailable` (not reachable) or `SchemaVersionError` (wrong schema)."""
+        """Raise `Unavailable` (not reachable), `SchemaVersionError` (wrong schema; `NoStore`: no store) or `Damaged`. Makes nothing."""
+        ...
+
+    def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
+        """What is wrong with a store that passes `check`: that it takes no writes, for example. Empty if nothing is.
+
+        Asked by every look at the readiness, so it costs no more than a small write now and then. `thorough`: `memservice doctor` asks,
+        and everything may be read. Raises as `check` does.
+        """
+        ...
+
+    def reclaim(self, *, thorough: bool = False) -> bool:
+        """Let go of what erased rows left outside the rows: their words in indexes and logs, and the room that they took.
+
+        One short step; True while there is more to do, and at once False if there is nothing. `thorough`: all of it, however long other
+        writes wait meanwhile. Not to be called inside a transaction. Raises as `write` does.
+        """
         ...
 
     def schema_version(self) -> str | None:

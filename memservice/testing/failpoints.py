@@ -43,7 +43,7 @@ from memservice.domain.errors import ConfigurationError, Unavailable
 from memservice.hookspecs import hookimpl
 from memservice.spi.capabilities import Capability
 from memservice.spi.providers import Context, Settings, StorageProvider
-from memservice.spi.storage import Storage, View
+from memservice.spi.storage import Finding, Storage, View
 
 T = TypeVar("T")
 
@@ -125,6 +125,12 @@ class FailpointStorage:
 
     def check(self) -> None:
         self._inner.check()
+
+    def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
+        return self._inner.examine(thorough=thorough)
+
+    def reclaim(self, *, thorough: bool = False) -> bool:
+        return self._inner.reclaim(thorough=thorough)
 
     def schema_version(self) -> str | None:
         return self._inner.schema_version()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memservice.api.errors import UNAVAILABLE
+from memservice.api.errors import DAMAGED, UNAVAILABLE
 from memservice.domain import errors
 from memservice.services import peers, workspaces
 
@@ -236,6 +236,24 @@ class TestErrors:
         self.fail(monkeypatch, errors.Busy("other files are being read", retry_after=5))
         assert api.ok(api.put("", {}), 503) == {"detail": "other files are being read"}
 
+    def test_damage_is_500_and_does_not_say_when_to_come_back(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        self.fail(monkeypatch, errors.Damaged("the database /var/lib/x.db is damaged"))
+        with caplog.at_level("WARNING", "memservice.api"):
+            answer = api.put("", {})
+        assert api.ok(answer, 500) == {"detail": DAMAGED}
+        assert "Retry-After" not in answer.headers
+        assert answer.headers["x-should-retry"] == "false"
+        assert "/var/lib/x.db" in caplog.text
+
+    def test_a_newer_schema_is_503(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Another server, of the newer release, can answer."""
+        self.fail(monkeypatch, errors.SchemaVersionError("schema 9999 on 10.0.0.7"))
+        answer = api.put("", {})
+        assert api.ok(answer, 503) == {"detail": UNAVAILABLE}
+        assert answer.headers["Retry-After"] == "1"
+
     def test_invalid_input_lists_every_problem(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fail(
             monkeypatch, errors.InvalidInput(errors.Problem(("body", "a", 0), "first"), errors.Problem(("query", "b"), "second", "kind"))
@@ -271,9 +289,9 @@ class TestErrors:
     def test_an_operators_error_is_500_and_logged_in_full(
         self, api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        self.fail(monkeypatch, errors.SchemaVersionError("Run: memservice db upgrade"))
+        self.fail(monkeypatch, errors.ConfigurationError("Run: memservice db reindex"))
         assert api.ok(api.put("", {}), 500) == {"detail": "An unexpected error occurred"}
-        assert "Run: memservice db upgrade" in caplog.text
+        assert "Run: memservice db reindex" in caplog.text
 
 
 class TestCors:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 import memservice_memory
-from memservice.domain.errors import Unavailable
+from memservice.domain.errors import Damaged, Unavailable
 from memservice.domain.filters.ast import where
 from memservice.domain.records import Fact
 from memservice.spi.base import TransientConflict
@@ -146,6 +146,53 @@ def test_a_write_that_meets_conflicts_without_end_is_given_up() -> None:
     storage.conflicts = 0
     storage.write(note)
     assert count(storage) == 1
+
+
+class Refusing(MemoryStorage):
+    """Takes no writes while `error` is set."""
+
+    error: Exception | None = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[View]:
+        if self.error is not None:
+            raise self.error
+        with super().transaction() as view:
+            yield view
+
+
+def test_a_store_whose_last_write_failed_is_tried_again_until_one_succeeds() -> None:
+    storage = Refusing()
+    storage.write(note)
+    storage.error = Unavailable("it is full")
+    assert storage.examine() == [], "a write succeeded a moment ago"
+    with pytest.raises(Unavailable):
+        storage.write(note)
+    for _ in range(2):
+        (finding,) = storage.examine()
+        assert (finding.state, finding.found) == ("failed", "it takes no writes: it is full")
+    storage.error = None
+    assert storage.examine() == [], "it is tried, though nobody writes"
+
+
+def test_a_store_that_nobody_wrote_to_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = Refusing()
+    storage.error = Unavailable("it is full")
+    assert [finding.state for finding in storage.examine()] == ["failed"]
+    storage.error = None
+    storage.write(note)
+    storage.error = Unavailable("it is full")
+    monkeypatch.setattr("memservice.spi.base.TRY_AGAIN_SECONDS", 0)
+    assert [finding.state for finding in storage.examine()] == ["failed"]
+
+
+def test_damage_stays_told_after_writes_that_succeed() -> None:
+    storage = Refusing()
+    storage.error = Damaged("a page is no page")
+    assert [finding.found for finding in storage.examine()] == ["a page is no page"]
+    storage.error = None
+    storage.write(note)
+    assert [finding.found for finding in storage.examine()] == ["a page is no page"]
 
 
 def test_a_storage_can_be_asked_for_changes_that_other_processes_made() -> None:

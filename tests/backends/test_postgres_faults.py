@@ -27,7 +27,7 @@ from memservice.spi.storage import View
 from memservice.testing.storage.base import populate, together
 from memservice.testing.vectors import OURS, row
 from memservice_postgres import committing, vector_schema
-from memservice_postgres.connections import place_of
+from memservice_postgres.connections import driver_of, place_of
 from memservice_postgres.storage import PostgresStorage
 
 
@@ -400,8 +400,7 @@ def test_without_pgvector_it_says_what_to_do_and_works_without_vectors(monkeypat
 def test_an_old_pgvector_is_refused(monkeypatch: pytest.MonkeyPatch, storage: PostgresStorage) -> None:
     monkeypatch.setattr(vector_schema, "_one", lambda driver, sql: "0.6.2")
     with storage.engine.connect() as connection:
-        driver = connection.connection.driver_connection
-        assert isinstance(driver, psycopg.Connection)
+        driver = driver_of(connection)
         with pytest.raises(ConfigurationError, match=r"pgvector 0\.6\.2.*0\.8 or newer.*ALTER EXTENSION vector UPDATE"):
             vector_schema.ensure(driver, "memory")
 

@@ -6,6 +6,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from backends.sqlite_store import migrated, opened
+from backends.stores import DIALECTS, migrated_on
 from memservice.domain.errors import SchemaVersionError
 from memservice_sql.migrating import scripts, upgrade
 from memservice_sql.schema_version import HEAD, HISTORY
+from memservice_sql.storage import VERSION_SECONDS
 from memservice_sql.tables import metadata
 from memservice_sqlite import search_schema
 
@@ -64,6 +67,7 @@ def test_looking_at_the_version_imports_no_alembic(tmp_path: Path) -> None:
     migrated(tmp_path / "memory.db").close()
     code = f"""
 import sys
+import time
 from memservice_sqlite.settings import SqliteSettings
 from memservice_sqlite.storage import open_storage
 storage = open_storage(SqliteSettings().load({{"uri": "sqlite:///{tmp_path}/memory.db"}}))
@@ -77,6 +81,7 @@ print(sorted({{"alembic", "numpy"}} & set(sys.modules)))
 
 
 def test_an_empty_store_says_how_to_make_the_tables(tmp_path: Path) -> None:
+    (tmp_path / "memory.db").touch()
     storage = opened(tmp_path / "memory.db")
     assert storage.schema_version() is None
     with pytest.raises(SchemaVersionError, match="memservice db upgrade"):
@@ -97,6 +102,7 @@ def test_an_older_store_says_how_to_bring_it_up_to_date(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("old", HISTORY[:-1])
 def test_a_store_of_each_older_schema_is_brought_up_to_date(tmp_path: Path, old: str) -> None:
+    (tmp_path / "memory.db").touch()
     storage = opened(tmp_path / "memory.db")
     with storage.engine.begin() as connection:
         upgrade(connection, storage._dialect, old)
@@ -211,3 +217,23 @@ storage.close()
     storage = opened(tmp_path / "memory.db")
     storage.check()
     storage.close()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_process_stops_writing_when_a_newer_release_has_migrated(dialect: str, tmp_path: Path) -> None:
+    with migrated_on(dialect, tmp_path) as storage:
+        storage.write(lambda view: view.facts.set("before", ""))
+        with storage.engine.connect() as connection:
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+
+        def write_on() -> None:
+            ends = time.monotonic() + 5 * VERSION_SECONDS
+            while time.monotonic() < ends:
+                storage.write(lambda view: view.facts.set("after", ""))
+
+        began = time.monotonic()
+        with pytest.raises(SchemaVersionError, match=r"schema 9999.*a newer release wrote it"):
+            write_on()
+        assert time.monotonic() - began < 2 * VERSION_SECONDS
+        with storage.read() as view:
+            assert view.facts.get("before") == "", "what is there can be read for as long as it can"

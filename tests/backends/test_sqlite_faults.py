@@ -15,7 +15,7 @@ import pytest
 
 from backends.sqlite_store import migrated, opened
 from memservice.domain import records as r
-from memservice.domain.errors import ConfigurationError, Conflict, Unavailable
+from memservice.domain.errors import ConfigurationError, Conflict, Damaged, NoStore, Unavailable
 from memservice.domain.filters.ast import where
 from memservice.spi.storage import View
 from memservice.testing.storage.base import World, populate, together
@@ -263,7 +263,7 @@ def test_a_workspace_may_be_erased_in_any_order(storage: SqliteStorage) -> None:
 def test_a_file_that_is_no_database_is_left_alone(path: Path) -> None:
     path.write_text("my diary\n" * 200)
     storage = opened(path)
-    with pytest.raises(Unavailable, match="not a SQLite database"):
+    with pytest.raises(Damaged, match="not a SQLite database"):
         storage.check()
     storage.close()
     assert path.read_text().startswith("my diary")
@@ -279,12 +279,12 @@ def test_a_file_that_may_not_be_written_is_unavailable(storage: SqliteStorage, p
     reopened.close()
 
 
-def test_a_directory_that_vanished_is_unavailable(tmp_path: Path) -> None:
+def test_a_directory_that_vanished_is_no_store(tmp_path: Path) -> None:
     place = tmp_path / "gone"
     place.mkdir()
     storage = opened(place / "memory.db")
     place.rmdir()
-    with pytest.raises(Unavailable, match="could not be opened"):
+    with pytest.raises(NoStore, match="There is no file"):
         storage.check()
     storage.close()
 

@@ -377,3 +377,62 @@ def test_any_history_reads_as_a_dict(tmp_path_factory: pytest.TempPathFactory) -
         folder = staticmethod(lambda: str(tmp_path_factory.mktemp("history")))
 
     run_state_machine_as_test(InFolder, settings=settings(max_examples=examples(40), stateful_step_count=12, deadline=None))
+
+
+def test_memory_of_spaces_that_are_gone_is_given_back(file: SqliteFile) -> None:
+    index, other = SqliteVectorIndex(), SqliteVectorIndex()
+    upsert(file, index, [row(1, 10), row(2, 20)])
+    assert found(file, index) == found(file, other) == [1, 2]
+    assert min(index.cached_bytes, other.cached_bytes) > 0
+    file.write(lambda view: index.drop(view, OURS))
+    assert index.cached_bytes == 0, "that process did it itself"
+    with file.read() as view:
+        other.sweep(view)
+    assert other.cached_bytes == 0
+    upsert(file, index, [row(3, 30)])
+    assert found(file, index) == found(file, other) == [3]
+
+
+def test_memory_of_spaces_that_are_there_is_kept(file: SqliteFile) -> None:
+    index = SqliteVectorIndex()
+    upsert(file, index, [row(1, 10), row(2, 20)])
+    assert found(file, index) == [1, 2]
+    delete(file, index, [1])
+    with file.read() as view:
+        index.sweep(view)
+        file.statements.clear()
+        index.sweep(view)
+    assert index.cached_bytes > 0
+    assert len(file.statements) <= 2, "where nothing was deleted nothing is looked for"
+    assert found(file, index) == [2]
+
+
+def test_a_drop_that_is_rolled_back_costs_reading_it_again(file: SqliteFile) -> None:
+    index = SqliteVectorIndex()
+    upsert(file, index, [row(1, 10)])
+    assert found(file, index) == [1]
+
+    def fail(view: View) -> None:
+        index.drop(view, OURS)
+        raise RolledBack
+
+    with pytest.raises(RolledBack):
+        file.write(fail)
+    assert found(file, index) == [1]
+
+
+def test_a_process_that_is_looked_at_gives_memory_back(tmp_path: Path) -> None:
+    """Vectors were dropped by another process; this one is asked for its readiness and for nothing else."""
+    one, other = open_whole(tmp_path / "memory.db"), open_whole(tmp_path / "memory.db")
+    mine, theirs = one.vectors, other.vectors
+    assert isinstance(mine, SqliteVectorIndex)
+    assert theirs is not None
+    one.write(lambda view: mine.upsert(view, OURS, [row(1, 10)]))
+    with one.read() as view:
+        mine.query(view, OURS, at_angle(0), 9, EVERYTHING)
+    assert mine.cached_bytes > 0
+    other.write(lambda view: theirs.drop(view, OURS))
+    assert one.examine() == []
+    assert mine.cached_bytes == 0
+    one.close()
+    other.close()

@@ -29,7 +29,7 @@ from memservice.pipeline.doctor import BROKEN, DEGRADED, OK, Check
 from memservice.services import conclusions, messages
 from memservice.services.conclusions import ConclusionDraft
 from memservice.spi.capabilities import Capability
-from memservice.spi.storage import View
+from memservice.spi.storage import Finding, View
 from pipeline.conftest import Start
 from pipeline.conftest import start as start
 from pipeline.place import WHO, Place
@@ -188,6 +188,28 @@ class TestReady:
         assert {"storage", "counts", "vectors", "embedder", "work", "plugins"} <= {one["name"] for one in answer.get_json()["checks"]}
         assert all(one.keys() == {"name", "state", "advice"} for one in answer.get_json()["checks"])
 
+    def test_503_when_the_store_takes_no_writes(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(*args: object, **how: object) -> list[Finding]:
+            return [Finding("failed", "/var/lib/x.db is full", "see that its disk has room")]
+
+        monkeypatch.setattr(place.rt.storage, "examine", refuse)
+        answer = create_app(runtime=place.rt).test_client().get("/health/ready")
+        (storage,) = [one for one in answer.get_json()["checks"] if one["name"] == "storage"]
+        assert (answer.status_code, storage) == (503, {"name": "storage", "state": "failed", "advice": "see that its disk has room"})
+        assert "/var/lib" not in answer.text
+
+    def test_it_reads_no_more_than_it_must_and_the_command_everything(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[bool] = []
+
+        def examine(*, thorough: bool = False) -> list[Finding]:
+            asked.append(thorough)
+            return []
+
+        monkeypatch.setattr(place.rt.storage, "examine", examine)
+        create_app(runtime=place.rt).test_client().get("/health/ready")
+        doctor.look(place.rt, thorough=True)
+        assert asked == [False, True]
+
     def test_503_when_the_store_is_broken(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse() -> None:
             raise Unavailable("the database is away")
@@ -212,12 +234,13 @@ class TestCommand:
             with urllib.request.urlopen(f"{server.url}/health/ready", timeout=10) as answer:
                 assert json.loads(answer.read())["status"] == "ok"
 
-    def test_no_store_yet(self, memservice: Run) -> None:
+    def test_no_store_yet(self, memservice: Run, tmp_path: Path) -> None:
         done = memservice("doctor")
         assert done.returncode == 1
         assert "FAILED    storage" in done.stdout
-        assert "Create them with: memservice db upgrade" in done.stdout
-        assert "DB_CONNECTION_URI" not in done.stdout, "it is not that the database cannot be found"
+        assert f"There is no file {tmp_path / 'memservice.db'}: check DB_CONNECTION_URI" in done.stdout
+        assert "memservice db upgrade" in done.stdout
+        assert list(tmp_path.iterdir()) == []
 
     def test_settings_that_are_wrong(self, memservice: Run) -> None:
         done = memservice("doctor", "--json", DB_CONNECTION_URI="nosuch://x")

@@ -15,7 +15,8 @@ from cli.conftest import Run
 from e2e.server import MEMSERVICE, Server, environment
 
 
-def test_the_schema_is_looked_at_and_brought_up(memservice: Run) -> None:
+def test_the_schema_is_looked_at_and_brought_up(memservice: Run, tmp_path: Path) -> None:
+    (tmp_path / "memservice.db").touch()
     assert memservice("db", "current").stdout == "empty\n"
     first = memservice("db", "upgrade")
     assert first.returncode == 0
@@ -53,7 +54,7 @@ def test_a_worker_waits_for_the_schema(tmp_path: Path, memservice: Run) -> None:
         finally:
             process.kill()
             process.wait()
-    assert memservice("db", "current").stdout == "empty\n", "and it does not migrate"
+    assert not (tmp_path / "memservice.db").exists(), "and it does not migrate"
 
 
 def test_a_taken_port_is_told(memservice: Run) -> None:
@@ -120,3 +121,58 @@ def test_what_serve_says_at_its_start_and_end(tmp_path: Path) -> None:
     assert said["listening"].endswith("/openapi.json)")
     assert "WARNING     authentication is off and the server listens on 0.0.0.0" in server.log
     assert (tmp_path / "memservice.db").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("doctor",),
+        ("db", "current"),
+        ("db", "recount"),
+        ("export", "-w", "w", "-"),
+        ("keys", "list"),
+        ("jobs", "list"),
+        ("usage",),
+        ("reembed", "--to", "hashed"),
+    ],
+    ids=" ".join,
+)
+def test_a_mistyped_place_is_told_and_nothing_is_made_there(memservice: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+    done = memservice(*command, DB_CONNECTION_URI="sqlite:///mistyped.db")
+    assert done.returncode == 1
+    assert f"There is no file {tmp_path / 'mistyped.db'}: check DB_CONNECTION_URI" in done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [("db", "upgrade"), ("keys", "create", "--admin")], ids=" ".join)
+def test_what_makes_a_store_still_does(memservice: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+    done = memservice(*command, AUTH_JWT_SECRET="x" * 32)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "memservice.db").stat().st_size
+
+
+def test_vacuum_gives_room_back_and_lets_a_file_shrink_from_then_on(memservice: Run, tmp_path: Path) -> None:
+    memservice("db", "upgrade")
+    file = tmp_path / "memservice.db"
+    with sqlite3.connect(file) as connection:
+        # As files were made before.
+        connection.execute("PRAGMA auto_vacuum = NONE")
+        connection.commit()
+        connection.execute("VACUUM")
+        connection.execute(
+            "CREATE TABLE ballast AS WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 900) "
+            "SELECT zeroblob(4000) FROM n"
+        )
+        connection.commit()
+        connection.execute("DROP TABLE ballast")
+        connection.commit()
+        assert connection.execute("PRAGMA auto_vacuum").fetchone() == (0,)
+    connection.close()
+    before = file.stat().st_size
+    done = memservice("db", "vacuum")
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert file.stat().st_size < before / 2
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
+    connection.close()
+    assert memservice("doctor").returncode == 0

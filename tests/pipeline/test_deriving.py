@@ -234,7 +234,7 @@ def test_the_same_statement_within_a_batch_is_stored_once_with_all_its_sources(p
     said = place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."), ("alice", "  i LIKE tea.  "))
     place.work()
     assert place.texts("alice") == ["I like tea.", "I own a boat."]
-    assert [c.times_derived for c in place.conclusions("alice")] == [1, 1]
+    assert [c.times_derived for c in place.conclusions("alice")] == [2, 1]
     assert place.conclusions("alice")[0].message_keys == [said[0].key, said[2].key]
 
 
@@ -309,3 +309,17 @@ def test_a_session_that_goes_while_the_reasoner_thinks_is_left_alone(place: Plac
     (task,) = place.tasks()
     assert (task.state, task.attempts) == ("done", 0)
     assert task.outcome["skipped"]
+
+
+@pytest.mark.parametrize("sizes", [[1] * 7, [7], [3, 4], [1, 5, 1]], ids=str)
+def test_what_is_said_again_counts_alike_live_and_in_batches(place: Place, sizes: list[int]) -> None:
+    for size in sizes:
+        place.say("s", *[("alice", "I keep bees.")] * size, ("bob", "I see."))
+        place.work()
+    assert [(row.content, row.times_derived) for row in place.conclusions("alice")] == [("I keep bees.", 7)]
+
+
+def test_what_is_said_twice_in_one_message_counts_once(place: Place) -> None:
+    place.say("s", ("alice", "I keep bees.\nI keep bees."), ("bob", "I see."), ("alice", "I keep bees.\nI keep bees."))
+    place.work()
+    assert [row.times_derived for row in place.conclusions("alice")] == [2]

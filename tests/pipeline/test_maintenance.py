@@ -15,7 +15,7 @@ import pytest
 
 from memservice.domain.records import SUPERSEDED, Conclusion
 from memservice.pipeline import maintenance, owner
-from memservice.services import conclusions
+from memservice.services import conclusions, erasure
 from pipeline.place import WHO, WORKSPACE, Place
 
 Start = Callable[..., Place]
@@ -42,6 +42,38 @@ def test_done_tasks_are_erased_after_their_time_and_failed_ones_after_theirs(sta
     place.clock.advance(days=0.2)
     assert maintenance.sweep(place.rt)["failed tasks"] == 1
     assert place.tasks(None) == []
+
+
+def test_each_sweep_lets_the_store_go_of_what_was_erased_for_a_while(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[bool] = [True, True, False]
+    monkeypatch.setattr(place.rt.storage, "reclaim", lambda: steps.pop(0))
+    maintenance.sweep(place.rt)
+    assert steps == [], "until there is no more"
+    place.clock.advance(minutes=2)
+    monkeypatch.setattr(maintenance, "RECLAIM_SECONDS", 0.1)
+    monkeypatch.setattr(place.rt.storage, "reclaim", lambda: True)
+    began = time.monotonic()
+    maintenance.sweep(place.rt)
+    assert time.monotonic() - began < 5, "the next sweep goes on"
+
+
+def test_what_users_wrote_is_not_left_in_the_file_after_its_workspace(place: Place) -> None:
+    if place.rt.storage.name != "sqlite":
+        pytest.skip("a matter of SQLite's file")
+    folder = Path(place.rt.settings.db.connection_uri.removeprefix("sqlite:///")).parent
+
+    def written() -> int:
+        return sum(file.read_bytes().count(b"zorbmarker") for file in folder.glob("*.db*"))
+
+    place.say("s", *[("alice", f"I keep zorbmarker{number} bees.") for number in range(50)])
+    place.work()
+    assert written() > 50
+    erasure.delete_session(place.rt, WHO, WORKSPACE, "s")
+    place.work()
+    erasure.delete_workspace(place.rt, WHO, WORKSPACE)
+    place.work()
+    maintenance.sweep(place.rt)
+    assert written() == 0
 
 
 def test_pending_tasks_are_never_erased(place: Place) -> None:

@@ -19,7 +19,7 @@ from memservice.domain.filters.ast import where as having
 from memservice.domain.records import Lease
 from memservice.spi import nouns
 from memservice.spi.rows import BY_KEY, Order, UniqueViolation
-from memservice.spi.storage import Storage, View
+from memservice.spi.storage import Finding, Storage, View
 from memservice.testing.storage import StorageContract
 from memservice_memory.rows import MemoryRows
 from memservice_memory.storage import MemoryStorage
@@ -205,6 +205,29 @@ class ReusesKeys(MemoryStorage):
             yield view
 
 
+class SaysItIsIll(MemoryStorage):
+    """After any write that was rolled back."""
+
+    ill = False
+
+    @contextmanager
+    def transaction(self) -> Iterator[View]:
+        try:
+            with super().transaction() as view:
+                yield view
+        except ValueError:
+            self.ill = True
+            raise
+
+    def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
+        return [Finding("failed", "ill", "see a doctor")] if self.ill else []
+
+
+class ReclaimsForEver(MemoryStorage):
+    def reclaim(self, *, thorough: bool = False) -> bool:
+        return True
+
+
 class NeverWakes(MemoryStorage):
     def wait_for_work(self, timeout: float) -> bool:
         return False
@@ -257,6 +280,14 @@ class TestForgetsMicroseconds(Broken):
 
 class TestAllowsDuplicates(Broken):
     broken, caught_by = with_rows(AllowsDuplicates), ("test_unique[peers-workspace_key-slug]", "test_of_many_threads_one_stores_the_row")
+
+
+class TestSaysItIsIll(Broken):
+    broken, caught_by = SaysItIsIll, ("test_a_sound_store_has_no_findings",)
+
+
+class TestReclaimsForEver(Broken):
+    broken, caught_by = ReclaimsForEver, ("test_reclaiming_comes_to_an_end_and_changes_nothing",)
 
 
 class TestLosesACommit(Broken):

@@ -47,10 +47,10 @@ class Conclusions(Noun):
         """Live conclusions that name `uid` among their sources."""
         return self.rows.page(Conclusion, all_of(where(workspace_key=workspace, state=LIVE), Holds("source_ids", uid)))
 
-    def reinforce(self, keys: Sequence[int]) -> None:
-        """Count one more derivation of each."""
+    def reinforce(self, keys: Sequence[int], times: int = 1) -> None:
+        """Count so many more derivations of each."""
         if keys:
-            self.rows.increase(Conclusion, where(key=tuple(keys)), times_derived=1)
+            self.rows.increase(Conclusion, where(key=tuple(keys)), times_derived=times)
 
     def collection(self, observer: int, observed: int, *, lock: bool = False) -> Collection | None:
         return self.rows.get(Collection, where(observer_key=observer, observed_key=observed), lock=lock)

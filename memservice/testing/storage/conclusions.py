@@ -110,9 +110,10 @@ class ConclusionsChapter(Chapter):
         storage.write(lambda view: view.conclusions.reinforce([a.key, c.key]))
         storage.write(lambda view: view.conclusions.reinforce([c.key]))
         storage.write(lambda view: view.conclusions.reinforce([]))
+        storage.write(lambda view: view.conclusions.reinforce([c.key], 3))
         with storage.read() as view:
             found = view.conclusions.by_keys([a.key, b.key, c.key])
-        assert [found[one.key].times_derived for one in (a, b, c)] == [2, 1, 3]
+        assert [found[one.key].times_derived for one in (a, b, c)] == [2, 1, 6]
 
     @pytest.mark.parametrize("lock", [False, True])
     def test_collections(self, storage: Storage, world: World, lock: bool) -> None:

@@ -42,6 +42,27 @@ class TransactionsChapter(Chapter):
         assert storage.schema_version() == version
         assert names(storage) == ["a"]
 
+    def test_a_sound_store_has_no_findings(self, storage: Storage) -> None:
+        assert list(storage.examine()) == []
+        storage.write(note("a"))
+        with pytest.raises(ValueError, match="stop"):
+            storage.write(lambda view: _fail(view))
+        assert list(storage.examine()) == [], "a write that failed by what ran in it says nothing of the store"
+        assert list(storage.examine(thorough=True)) == []
+
+    def test_reclaiming_comes_to_an_end_and_changes_nothing(self, storage: Storage, world: World) -> None:
+        storage.write(note("a"))
+        storage.write(lambda view: view.rows.delete(r.Member, TRUE))
+        steps = 0
+        while storage.reclaim():
+            steps += 1
+            assert steps < 1_000
+        storage.reclaim(thorough=True)
+        assert not storage.reclaim()
+        assert "a" in names(storage)
+        with storage.read() as view:
+            assert view.sessions.by_key(world.session.key) == world.session
+
     def test_closing_twice(self, open_storage: Callable[[], Storage]) -> None:
         opened = open_storage()
         opened.close()
@@ -269,6 +290,11 @@ class TransactionsChapter(Chapter):
             return True
 
         assert together(wait, wait, wait, commit) == [True] * 4
+
+
+def _fail(view: View) -> None:
+    view.facts.set("b", "")
+    raise ValueError("stop")
 
 
 def _drain(storage: Storage) -> None:
