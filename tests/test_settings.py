@@ -293,7 +293,8 @@ def test_secrets_are_masked_in_refusals(tmp_path: Path) -> None:
 
 
 PUBLIC_TEXTS = {
-    "allowed_hosts", "api_key_env", "cors_origins", "embedder", "host", "jsonl_directory", "key_version", "mode", "model", "namespace", "only",
+    "allowed_hosts", "api_key_env", "cors_origins", "embedder", "host", "jsonl_directory", "key_version",
+    "mode", "model", "namespace", "only",
     "reasoner", "reasoning_traces_file", "schema", "stop_sequences", "trace_purposes", "transport", "type",
     "v1_deprecated_since", "v2_deprecated_since", "workspaces", "allow_networks",
 }  # fmt: skip

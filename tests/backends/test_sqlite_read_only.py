@@ -91,8 +91,11 @@ def test_a_backup_on_read_only_media_is_exported(backup: Path, tmp_path: Path) -
     assert exported.returncode == 0, exported.stderr
     assert (tmp_path / "w.jsonl").read_bytes().startswith(b"{")
     assert [path.name for path in media.iterdir()] == ["backup.db"]
-    for command, file in (("serve --port 0 --no-worker", "backup.db"), ("export -w w x.jsonl", "missing.db")):
+    for command, file, why in (
+        ("serve --port 0 --no-worker", "backup.db", "backup.db lies on a read-only file system"),
+        ("export -w w x.jsonl", "missing.db", "There is no file"),
+    ):
         refused = there(f"memservice {command}", file)
         assert refused.returncode == 1
-        assert f"{file} lies on a read-only file system" in refused.stderr
+        assert why in refused.stderr
         assert "Traceback" not in refused.stderr
