@@ -11,6 +11,7 @@ from memservice.api.cors import Cors
 from memservice.api.routing import EXTENSION
 from memservice.api.streaming import Slots
 from memservice.domain.errors import ConfigurationError
+from memservice.domain.sizes import MAX_BODY
 from memservice.pipeline import wakeups
 from memservice.plugins import Plugins, load_plugins
 from memservice.runtime import Runtime
@@ -67,7 +68,7 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
     plugins = load_plugins(settings) if runtime is None else runtime.plugins
 
     app = Flask("memservice", static_folder=None, template_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = errors.MAX_BODY
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.url_map.merge_slashes = False
     app.extensions[EXTENSION] = Opened(settings, plugins, runtime)

@@ -119,4 +119,3 @@ def _is(value: object, kind: str) -> bool:
             return False
         return kind == "number" or float(value).is_integer()
     return isinstance(value, {"string": str, "array": list, "object": dict}[kind])
-

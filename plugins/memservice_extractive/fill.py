@@ -60,7 +60,9 @@ class Filler:
             if number >= _TRIED:
                 break
         # Bounds that leave nothing are hints; what the answer is held to is its structure.
-        return next((value for value in fallback if misfit(schema, value, self._root, self._enums) is None), fallback[0] if fallback else None)
+        return next(
+            (value for value in fallback if misfit(schema, value, self._root, self._enums) is None), fallback[0] if fallback else None
+        )
 
     def _candidates(self, schema: Any, name: str) -> Iterator[Any]:
         """Values that may be valid, best first. Endless it is not, but long: callers stop at the first that fits."""

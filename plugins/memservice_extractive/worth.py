@@ -11,7 +11,7 @@ from memservice_extractive.lexicon import EMPTY_CHINESE, EMPTY_JAPANESE, FIRST_P
 from memservice_extractive.sentences import LONGEST
 
 _ADDRESS = re.compile(r"https?://\S+|www\.\S+|`[^`]*`|[@#][\w-]+")
-_OPENING = re.compile("[\"“„«»「『]")
+_OPENING = re.compile('["“„«»「『]')
 _CLOSING = {mark: re.compile(f"[{ends}]") for mark, ends in zip('"“„«»「『', ('"', "”", "“”", "»", "«", "」", "』"), strict=True)}
 _SPOKEN_TO = re.compile(r",\s*+[A-ZÄÖÜ][\w'’-]++(?: [A-Z][\w'’-]++)?+\s*+[.!~…]*+$")
 _CALLED = re.compile(r"^(?:[A-ZÄÖÜ][\w'’-]+),\s+(?=\w)")
