@@ -265,7 +265,7 @@ def test_text_of_any_length(name: str) -> None:
     function, usual = WHOLE[name], ordinary(SIZE)
     function(usual)  # loads what is loaded at first use
     took = best(lambda: function(usual))
-    for about, given in hostile(SIZE):
+    for about, given in (*hostile(SIZE // 8), *hostile(SIZE)):  # short ones first: what takes minutes is found within seconds
         assert not too_slow(lambda given=given: function(given), took), about  # type: ignore[misc]
 
 
@@ -298,7 +298,7 @@ def asked_of_sqlite(about: tuple[Any, Any]) -> object:
         return connection.execute(f"SELECT {functions.MATCHES}(?, ?)", (json.dumps({"k": about[0]}), leaf)).fetchone()
 
 
-def form(choices: int, places: int = 200) -> dict[str, Any]:
+def form(choices: int, places: int = 10) -> dict[str, Any]:
     """Of the same length for any number of choices: what is missing is said in a description."""
     named = [f"choice number {number}" for number in range(2_000)]
     properties = {f"p{number}": {"$ref": "#/$defs/c"} for number in range(places)}
@@ -312,7 +312,7 @@ def answered(choices: int) -> tuple[dict[str, Any], str]:
 
 
 def pieces() -> list[Piece]:
-    return [Piece(ordinary(500) + f" choice number {number}", "card of bob") for number in range(1_900, 1_920)]
+    return [Piece(ordinary(500) + f" choice number {number}", "card of bob") for number in range(1_900, 1_904)]
 
 
 def contained(about: tuple[Any, Any]) -> bool:
