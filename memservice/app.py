@@ -13,6 +13,7 @@ from memservice.api.hosts import Hosts
 from memservice.api.routing import EXTENSION
 from memservice.api.shared_answer import SharedAnswer
 from memservice.api.streaming import Slots
+from memservice.domain.sizes import MAX_BODY
 from memservice.pipeline import doctor, wakeups
 from memservice.plugins import Plugins, load_plugins
 from memservice.runtime import Runtime
@@ -73,7 +74,7 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
     plugins = load_plugins(settings) if runtime is None else runtime.plugins
 
     app = Flask("memservice", static_folder=None, template_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = errors.MAX_BODY
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.url_map.merge_slashes = False
     app.extensions[EXTENSION] = Opened(settings, plugins, runtime)

@@ -33,16 +33,12 @@ STATUS: Mapping[type[errors.MemserviceError], int] = {
 }
 """Any other error is the operator's concern, not the caller's: 500."""
 
-MAX_BODY = 96 * 2**20
-"""Bytes of the largest body that is read: a hundred conclusions of the greatest length, every character escaped, and some."""
-
 UNAVAILABLE = "The store cannot be used at the moment: try again"
 """What is wrong with it, with hosts, paths and users, is for the log alone."""
 DAMAGED = "The store is damaged: trying again does not help. Its operator has to look at it"
 UNEXPECTED = "An unexpected error occurred"
-TOO_LARGE = f"The request's body is too large: at most {MAX_BODY} bytes are read"
 BROKEN_OFF = "The request's body did not come whole, or not in time: send it again"
-TEXTS = {404: "Not Found", 405: "Method Not Allowed", 408: BROKEN_OFF, 413: TOO_LARGE}
+TEXTS = {404: "Not Found", 405: "Method Not Allowed", 408: BROKEN_OFF}
 """What the framework's own errors say."""
 
 
@@ -92,6 +88,10 @@ def from_unexpected(error: Exception) -> Response:
     return json_answer({"detail": UNEXPECTED}, 500)
 
 
+def _too_large() -> str:
+    return f"The request's body is too large: at most {request.max_content_length} bytes are read here"
+
+
 def from_framework(error: HTTPException) -> Response:
     """Errors of routing and of reading the request."""
     ready = error.get_response()
@@ -102,6 +102,6 @@ def from_framework(error: HTTPException) -> Response:
     headers: dict[str, Any] = {}
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         headers["Allow"] = ", ".join(sorted(error.valid_methods))
-    answer = json_answer({"detail": TEXTS.get(status, error.name)}, status)
+    answer = json_answer({"detail": _too_large() if status == 413 else TEXTS.get(status, error.name)}, status)
     answer.headers.update(headers)
     return answer

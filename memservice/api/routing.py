@@ -27,6 +27,7 @@ from memservice.api.schemas.encoding import encoder
 from memservice.api.schemas.fields import ListOf, MapOf
 from memservice.api.schemas.service import HTTPError, HTTPValidationError
 from memservice.domain.errors import InvalidInput, Problem
+from memservice.domain.sizes import MAX_LARGE_BODY
 from memservice.services.principal import Principal
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class Operation:
     body_optional: bool = False
     form: type[Schema] | None = None
     """The body is a form instead."""
+    large: bool = False
+    """The body carries long texts, and may be `MAX_LARGE_BODY` long instead of `MAX_BODY`."""
     answer: type[Schema] | None = None
     """The shape of the answer's body; None = no body."""
     many: bool = False
@@ -126,7 +129,7 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
     refuse_unknown = StrictReader(operation.query).check if operation.strict else None
     encode = encoder(operation.answer) if operation.answer else None
     access, default_status, many = operation.access, operation.status[0], operation.many
-    alone, null, writes = operation.alone, operation.null, operation.writes
+    alone, null, writes, large = operation.alone, operation.null, operation.writes, operation.large
     changes = writes or operation.method != "GET"
 
     def view(**path: str) -> Response:
@@ -136,6 +139,8 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
         if changes and not claims_json(request):
             refuse_strangers(request)
         who = auth.principal(current_app.extensions[EXTENSION], access, path)
+        if large:
+            request.max_content_length = MAX_LARGE_BODY
         problems: list[Problem] = list(path_problems(path))
         if refuse_unknown:
             refuse_unknown(request, problems)

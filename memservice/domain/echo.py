@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
+
+from memservice.domain.normal_forms import normalize
 
 # Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, bopomofo, Han.
 _UNSPACED = (
@@ -72,7 +73,7 @@ def _parts(text: str) -> tuple[list[str], list[str]]:
     """Words, and runs of characters of scripts without spaces, each in order."""
     words: list[str] = []
     runs: list[str] = []
-    for found in _TOKEN.finditer(unicodedata.normalize("NFKC", text).casefold()):
+    for found in _TOKEN.finditer(normalize("NFKC", text).casefold()):
         (runs if found.group(1) else words).append(found.group())
     return words, runs
 

@@ -6,6 +6,8 @@ import re
 import unicodedata
 from itertools import pairwise
 
+from memservice.domain.normal_forms import normalize
+
 MAX_TERM = 64
 """Longest term, in characters; the rest of a longer run of letters is dropped."""
 
@@ -37,8 +39,8 @@ def fold(text: str) -> str:
     """NFKC, case-folded, without accents, digits of every script as 0-9, every apostrophe as `'`."""
     if text.isascii():
         return text.lower().replace("`", "'") if "`" in text else text.lower()
-    text = unicodedata.normalize("NFKC", text.translate(_BEFORE)).casefold().translate(_AFTER)
-    text = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text)))
+    text = normalize("NFKC", text.translate(_BEFORE)).casefold().translate(_AFTER)
+    text = normalize("NFC", _ACCENTS.sub("", normalize("NFD", text)))
     return _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
 
 

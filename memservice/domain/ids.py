@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import unicodedata
+
+from memservice.domain.normal_forms import normalize
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
@@ -23,5 +24,5 @@ def derived_uid(*parts: str) -> str:
 
 def fingerprint(text: str) -> str:
     """Equal for texts that differ only in surrounding and repeated white space and in case. 32 hexadecimal digits."""
-    folded = " ".join(unicodedata.normalize("NFC", text).casefold().split())
+    folded = " ".join(normalize("NFC", text).casefold().split())
     return hashlib.blake2b(folded.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

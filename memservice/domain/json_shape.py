@@ -6,7 +6,7 @@ Looked at are `type`, `enum`, `const`, `required`, `properties`, `items`, `anyOf
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,10 +16,35 @@ Schema = Mapping[str, Any]
 
 DEFINITIONS = ("$defs", "definitions")
 
+Enums = dict[int, frozenset[Hashable]]
+"""The values of `enum` lists, by the list's identity, so that a value is looked up and not compared with each. For one root only."""
 
-def misfit(schema: Schema, value: Any, root: Schema | None = None) -> str | None:
+_MOST_SHOWN = 100
+"""Choices that a sentence names."""
+
+
+def misfit(schema: Schema, value: Any, root: Schema | None = None, enums: Enums | None = None) -> str | None:
     """What is wrong with a value, as a sentence that names the place; None if it fits. `root`: what `schema` is a part of."""
-    return _Fit(schema if root is None else root).problem(value, schema, "$")
+    return _Fit(schema if root is None else root, {} if enums is None else enums).problem(value, schema, "$")
+
+
+def is_chosen(value: Any, choices: Sequence[Any], enums: Enums) -> bool:
+    """Whether the value is one of an `enum`'s."""
+    if id(choices) not in enums:
+        enums[id(choices)] = frozenset(map(frozen, choices))
+    return frozen(value) in enums[id(choices)]
+
+
+def frozen(value: Any) -> Hashable:
+    """Equal for values that are equal as JSON: 1 is 1.0, but true is not 1."""
+    if isinstance(value, bool):
+        return "bool", value
+    if isinstance(value, dict):
+        return "object", frozenset((name, frozen(inner)) for name, inner in value.items())
+    if isinstance(value, list):
+        return "list", tuple(map(frozen, value))
+    found: Hashable = value
+    return found
 
 
 def definition(root: Schema, reference: object) -> tuple[str, Any] | None:
@@ -36,8 +61,9 @@ def definition(root: Schema, reference: object) -> tuple[str, Any] | None:
 
 
 class _Fit:
-    def __init__(self, root: Schema) -> None:
+    def __init__(self, root: Schema, enums: Enums) -> None:
         self._root = root
+        self._enums = enums
         self._known: dict[tuple[int, int], str | None] = {}
         """By the identities of a value and of a part, both of which live as long as this."""
 
@@ -58,9 +84,10 @@ class _Fit:
             kinds = part["type"] if isinstance(part["type"], list) else [part["type"]]
             if not any(_is(value, kind) for kind in kinds):
                 return f"{place} must be of type {' or '.join(kinds)}"
-        if "enum" in part and not any(_same(value, choice) for choice in part["enum"]):
-            return f"{place} must be one of {', '.join(shown(choice) for choice in part['enum'])}"
-        if "const" in part and not _same(value, part["const"]):
+        if "enum" in part and not is_chosen(value, part["enum"], self._enums):
+            named = [shown(choice) for choice in part["enum"][:_MOST_SHOWN]]
+            return f"{place} must be one of {', '.join(named)}{', …' if len(part['enum']) > _MOST_SHOWN else ''}"
+        if "const" in part and frozen(value) != frozen(part["const"]):
             return f"{place} must be {shown(part['const'])}"
         # Options of `oneOf` often differ in hints only, so one that fits is enough.
         for word in ("anyOf", "oneOf"):
@@ -92,14 +119,3 @@ def _is(value: object, kind: str) -> bool:
             return False
         return kind == "number" or float(value).is_integer()
     return isinstance(value, {"string": str, "array": list, "object": dict}[kind])
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Equal as JSON: 1 is 1.0, but true is not 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other)

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, NoReturn
 
 from memservice.domain.errors import InvalidInput
+from memservice.domain.sizes import MAX_METADATA
 
 Loc = tuple[str | int, ...]
 
@@ -182,8 +183,16 @@ def strip_nul(value: Any) -> Any:
     return value
 
 
+def check_size(value: object, loc: Sequence[str | int], noun: str) -> None:
+    """Raise InvalidInput for JSON of more than 64 KiB. `noun` says what it is."""
+    # A character has one to four bytes: most values need not be encoded to be measured.
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if len(text) * 4 > MAX_METADATA and (len(text) > MAX_METADATA or len(text.encode("utf-8", "surrogatepass")) > MAX_METADATA):
+        raise InvalidInput.at(*loc, message=f"{noun} may have at most {MAX_METADATA} bytes as JSON")
+
+
 def check_metadata(value: object, loc: Sequence[str | int]) -> None:
-    """Raise InvalidInput unless `value` is an object of at most 100 keys and 5 levels.
+    """Raise InvalidInput unless `value` is an object of at most 100 keys, 5 levels and 64 KiB.
 
     Only top-level keys count, and only objects directly in objects nest; the metadata object itself is level 1.
     """
@@ -195,8 +204,10 @@ def check_metadata(value: object, loc: Sequence[str | int]) -> None:
     for _ in range(METADATA_DEPTH_MAX):
         level = [inner for item in level for inner in item.values() if isinstance(inner, dict)]
         if not level:
-            return
-    raise InvalidInput.at(*loc, message=f"Metadata may be nested at most {METADATA_DEPTH_MAX} levels deep")
+            break
+    else:
+        raise InvalidInput.at(*loc, message=f"Metadata may be nested at most {METADATA_DEPTH_MAX} levels deep")
+    check_size(value, loc, "Metadata")
 
 
 def name_problem(name: str, max_length: int = NAME_MAX) -> str | None:

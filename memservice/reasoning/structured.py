@@ -15,7 +15,7 @@ from memservice.spi.llm import Completion, Turn
 CUT_OFF = ("length", "max_tokens", "MAX_TOKENS")
 """Finish reasons of answers that grew too long."""
 
-_FENCED = re.compile(r"```[a-zA-Z]*\s*\n(.*?)```", re.DOTALL)
+_FENCED = re.compile(r"```[a-zA-Z]*+[^\S\n]*+\n(.*?)```", re.DOTALL)
 _START = re.compile(r"[{\[]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_STARTS = 50

@@ -13,7 +13,7 @@ from memservice.domain.ids import new_uid
 from memservice.domain.names import CAPITALISED
 from memservice.domain.records import ARCHIVED, PEER, SCOPE, Peer, PeerName, Session
 from memservice.domain.text import name_tokens
-from memservice.domain.values import strip_nul
+from memservice.domain.values import check_size, strip_nul
 from memservice.runtime import Runtime
 from memservice.services import access, naming, workspaces
 from memservice.services.paging import Page, Paging, read_page
@@ -140,6 +140,8 @@ def _upsert(
 ) -> tuple[Peer, bool]:
     stored = naming.metadata(metadata)
     settings = None if config is None else strip_nul(dict(config))
+    if settings is not None:
+        check_size(settings, ("body", "configuration"), "Configuration")
 
     def store(view: View) -> tuple[Peer, bool]:
         place, _ = workspaces.ensure(rt, view, workspace)

@@ -22,6 +22,11 @@ MAX_NODES = 500
 MAX_PLACES = 5_000
 """Values of the smallest document that the schema can ask for: references and least lengths make a short schema stand for a huge one."""
 
+MAX_CHOICES = 2_000
+"""Choices of all `enum`s and names of all `required` lists together."""
+_PLACE = 1_000
+"""Characters of a name or of a value that the schema itself gives which count as one value of the document."""
+
 TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
 
 UNSUPPORTED = (
@@ -76,6 +81,7 @@ class _Check:
         self._measured: dict[int, tuple[int, int]] = {}
         """By the identity of a part: how deep it is, and how many values the smallest document of it has."""
         self._open: set[int] = set()
+        self._choices = 0
 
     def run(self) -> None:
         depth, places = self._measure(self._root, "$")
@@ -112,7 +118,8 @@ class _Check:
             raise _wrong("$", f"it has more than {MAX_NODES} parts")
         self._open.add(known)
         self._check_keywords(part, place)
-        depth, places = 1, 1
+        self._count_choices(part)
+        depth, places = 1, self._least_places(part)
         if "$ref" in part:
             where, inner = self._definition(part, place)
             depth, places = self._measure(inner, where)
@@ -126,6 +133,20 @@ class _Check:
         self._open.discard(known)
         self._measured[known] = found = (depth, min(places, MAX_PLACES + 1))
         return found
+
+    def _count_choices(self, part: Schema) -> None:
+        self._choices += len(part.get("enum", ())) + len(part.get("required", ()))
+        if self._choices > MAX_CHOICES:
+            raise _wrong("$", f"it has more than {MAX_CHOICES} choices of 'enum' and names of 'required'")
+
+    @staticmethod
+    def _least_places(part: Schema) -> int:
+        """How many values the part itself brings into a document: one, each required name that has no schema, and more for long ones."""
+        given = [*part.get("enum", ()), *(part[word] for word in ("const", "default") if word in part)]
+        longest = max((len(json.dumps(value, ensure_ascii=False)) for value in given), default=0)
+        properties = part["properties"] if isinstance(part.get("properties"), Mapping) else {}
+        required = [name for name in part.get("required", ()) if name not in properties]
+        return 1 + longest // _PLACE + len(required) + sum(len(name) // _PLACE for name in (*properties, *required))
 
     def _definition(self, part: Schema, place: str) -> tuple[str, Any]:
         found = definition(self._root, part["$ref"])
@@ -174,7 +195,7 @@ class _Check:
             raise _wrong(place, "'additionalProperties' may only be true or false")
         if "type" in part:
             kinds = part["type"] if isinstance(part["type"], list) else [part["type"]]
-            if not kinds or any(kind not in TYPES for kind in kinds):
+            if not 0 < len(kinds) <= len(TYPES) or any(kind not in TYPES for kind in kinds):
                 raise _wrong(place, f"'type' must be one of {', '.join(TYPES)}, or a list of them")
         if "enum" in part and not (isinstance(part["enum"], list) and part["enum"]):
             raise _wrong(place, "'enum' must be a list that is not empty")

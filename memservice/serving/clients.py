@@ -21,7 +21,8 @@ from typing import Any, TypeVar
 from gunicorn import util
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
-from memservice.api.errors import MAX_BODY, UNEXPECTED
+from memservice.api.errors import UNEXPECTED
+from memservice.domain.sizes import MAX_LARGE_BODY
 from memservice.serving.arriving import Arriving
 
 T = TypeVar("T")
@@ -76,7 +77,7 @@ class PatientSocket(socket.socket):
 
     def begin(self) -> None:
         """A request is awaited."""
-        self.arriving = Arriving(MAX_BODY)
+        self.arriving = Arriving(MAX_LARGE_BODY)
         self._waited, self._moved = 0.0, 0
 
     def give_up(self) -> None:

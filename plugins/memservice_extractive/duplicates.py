@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from memservice.spi.reasoner import Known
 from memservice_extractive.language import UNSPACED, detect, fold, words
 from memservice_extractive.lexicon import STOP, vocabulary
+from memservice_extractive.sentences import LONGEST
 from memservice_extractive.worth import core
 
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
@@ -25,7 +26,7 @@ _FREE: dict[str, frozenset[str]] = {
 }
 _FREE_UNSPACED = {
     "zh": re.compile("非常|真的|很|(?:了|啊|呀|吧)(?=[。！!]*$)"),
-    "ja": re.compile("とても|すごく|本当に|[ねよ]+(?=[。！!]*$)"),
+    "ja": re.compile("とても|すごく|本当に|(?<![ねよ])[ねよ]++(?=[。！!]*$)"),
 }
 # After these the rest only adds to what was said before them.
 _ADDS = vocabulary("and because since which who where und weil da")
@@ -44,7 +45,7 @@ class Meaning:
 def meaning(text: str) -> Meaning:
     """What a sentence says, without greetings, articles and emphasis."""
     language = detect(text)
-    plain = core(text, language, vocatives=False) or text
+    plain = (core(text, language, vocatives=False) if len(text) <= LONGEST else text) or text
     numbers = tuple(_NUMBER.findall(plain))
     folded = fold(plain)
     if language in UNSPACED:
@@ -85,6 +86,8 @@ def _fuller(kept: dict[Meaning, Known]) -> dict[Meaning, Meaning]:
     short = {meant.words: meant for meant in kept}
     found: dict[Meaning, Meaning] = {}
     for meant, row in kept.items():
+        if len(row.content) > LONGEST:  # each "and" would be a comparison with all that stands before it
+            continue
         for place, word in enumerate(meant.words):
             other = short.get(meant.words[:place]) if word in _ADDS and place >= 3 else None
             if other is None or other.numbers != meant.numbers or kept[other].said_at > row.said_at:

@@ -6,15 +6,15 @@ place or a time in the past makes it not match; `value` is what the slot holds, 
 
 from __future__ import annotations
 
-_END = r"\s*[.!…]*$"
-_CJK_END = r"\s*[.!…。！]*$"
+_END = r"\s*+[.!…]*+$"
+_CJK_END = r"\s*+[.!…。！]*+$"
 _EN_TAIL = (
-    r"(?: (?:now|again|currently|these days|recently|today|at the moment|with (?:my|our|a|an|the|two|three) [\w ]{2,40}|because [^,;]+"
+    r"(?: (?:now|again|currently|these days|recently|today|at the moment|with (?:my|our|a|an|the|two|three) [\w ]{2,40}|because [^,;]++"
     r"|this (?:week|month|year|spring|summer|autumn|fall|winter)|last (?:week|month|year|spring|summer|autumn|fall|winter)|yesterday))?"
     + _END
 )
-_EN_VALUE = r"(?P<value>(?:[^,.;!?()\d]|\.(?=\S)|(?<=\bSt)\.(?= ))+?)"
-_EN_PLACE = r"(?P<value>(?:[^,.;!?()\d]|\.(?=\S)|(?<=\bSt)\.(?= ))+?(?:, (?:the )?[A-Z]\w+(?: [A-Z]\w+)?)?)"
+_EN_VALUE = r"(?P<value>(?:[^,.;!?()\d]|\.(?=\S)|(?<=\bSt)\.(?= )){1,100}?)"
+_EN_PLACE = r"(?P<value>(?:[^,.;!?()\d]|\.(?=\S)|(?<=\bSt)\.(?= )){1,100}?(?:, (?:the )?[A-Z]\w+(?: [A-Z]\w+)?)?)"
 _EN_NOW = r"(?:(?:now|currently|still|just|recently) )?"
 _EN_AM = rf"(?i:i am|i'm|(?:<WHO>) is) {_EN_NOW}"
 _EN_KIN = (
@@ -28,7 +28,7 @@ _EN_MY = r"(?i:my|(?:<WHO>)'s)"
 
 _DE_NOW = r"(?:(?:jetzt|nun|inzwischen|mittlerweile|derzeit|aktuell|seit kurzem|gerade|kürzlich|wieder) )?"
 _DE_TAIL = r"(?: (?:jetzt|wieder|zurzeit|zusammen|mit (?:mein|unser|ein|zwei|drei)[\w ]{2,40}))?" + _END
-_DE_VALUE = r"(?P<value>(?:[^,.;!?()\d]|\.(?=\S)|(?<=\bSt)\.(?= ))+?)"
+_DE_VALUE = r"(?P<value>(?:[^,.;!?()\d]|\.(?=\S)|(?<=\bSt)\.(?= )){1,100}?)"
 _DE_KIN = (
     r"(?:Schwester|Bruder|Mutter|Mama|Vater|Papa|Frau|Ehefrau|Mann|Ehemann|Partner(?:in)?|Freund(?:in)?|Sohn|Tochter|Kind|Oma|Opa"
     r"|Großmutter|Großvater|Tante"

@@ -10,6 +10,7 @@ from functools import lru_cache
 from memservice_extractive.fact_forms import CARD_FORMS, SLOT_FORMS
 from memservice_extractive.language import UNSPACED, detect
 from memservice_extractive.places import is_large
+from memservice_extractive.sentences import LONGEST
 from memservice_extractive.worth import core, judge, without_quotations
 
 IDENTITY, ATTRIBUTE, RELATIONSHIP, INSTRUCTION = "IDENTITY", "ATTRIBUTE", "RELATIONSHIP", "INSTRUCTION"
@@ -40,14 +41,18 @@ class Fact:
 
 
 def read(sentence: str, names: Sequence[str] = ()) -> Fact | None:
-    """The fact that a sentence states of its speaker, or of the observed peer by one of its `names`; None where it states none."""
+    """The fact that a sentence states of its speaker, or of the observed peer by one of its `names`; None where it states none.
+
+    What is longer than a sentence states none."""
+    if len(sentence) > LONGEST:
+        return None
     language = detect(sentence)
     judgement = judge(sentence, language)
     if not judgement.keep:
         return None
     if judgement.kind == "instruction":
         return Fact(INSTRUCTION)
-    text = core(without_quotations(sentence.replace("’", "'")), language, vocatives=False)
+    text = core(without_quotations(" ".join(sentence.replace("’", "'").split())), language, vocatives=False)
     text = _LEAD.sub("", text)
     subjects = tuple(sorted({name for name in names if name} | {"the user", "user"}))
     for slot, pattern in _slot_patterns(language, subjects):

@@ -10,16 +10,19 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from memservice.domain.json_shape import misfit
+from memservice.domain.json_shape import Enums, frozen, misfit
 from memservice_extractive.evidence import Piece, cited, terms
 from memservice_extractive.language import fold
-from memservice_extractive.shapes import matches, resolved, same, types_of
+from memservice_extractive.shapes import matches, resolved, types_of
 
 Schema = dict[str, Any]
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d{1,15}(?:\.\d{1,6})?(?![\w.]*\d)")
 _SOURCES = frozenset({"source", "sources", "citation", "citations", "evidence", "reference", "references", "quotes"})
 _UNSAID = ("unknown", "none", "n/a", "other", "unspecified", "neutral", "not_found", "unclear")
+_WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
+_DESCRIBED = 1_000
+"""Characters of a description that tell what its property is about."""
 _TRIED = 48
 """Candidates that are tried for one place, at most."""
 _PLACES = 5_000
@@ -36,6 +39,10 @@ class Filler:
         self._left = _PLACES
         self._terms = {piece: terms(piece.text) for piece in found}
         self._hints: dict[str, set[str]] = {}
+        self._enums: Enums = {}
+        self._said = "\n".join(_spaced(piece.text) for piece in found)
+        self._ordered: dict[int, list[Any]] = {}
+        """The values of `enum` lists, best first, by the list's identity: references make one list stand for many places."""
 
     def value(self) -> Any:
         """Valid for the schema wherever any value is, save for patterns, formats and least lengths, which are hints."""
@@ -47,13 +54,15 @@ class Filler:
             return None
         fallback: list[Any] = []
         for number, candidate in enumerate(self._candidates(schema, name)):
-            if matches(candidate, schema, self._root):
+            if matches(candidate, schema, self._root, self._enums):
                 return candidate
             fallback.append(candidate)
             if number >= _TRIED:
                 break
         # Bounds that leave nothing are hints; what the answer is held to is its structure.
-        return next((value for value in fallback if misfit(schema, value, self._root) is None), fallback[0] if fallback else None)
+        return next(
+            (value for value in fallback if misfit(schema, value, self._root, self._enums) is None), fallback[0] if fallback else None
+        )
 
     def _candidates(self, schema: Any, name: str) -> Iterator[Any]:
         """Values that may be valid, best first. Endless it is not, but long: callers stop at the first that fits."""
@@ -65,7 +74,7 @@ class Filler:
             yield schema["const"]
             return
         if "enum" in schema:
-            yield from self._choices(schema["enum"], name)
+            yield from self._choices(schema["enum"])
             return
         options = schema.get("anyOf") or schema.get("oneOf")
         if options:
@@ -83,8 +92,8 @@ class Filler:
         """Options with evidence first, null last, or first when nothing is known. Keywords beside the options hold for all of them."""
         beside = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "default", "description", "title")}
         merged = [_merged(resolved(option, self._root), beside) for option in options]
-        nulls = [option for option in merged if isinstance(option, dict) and types_of(option) == {"null"}]
-        others = [option for option in merged if option not in nulls]
+        nulls = [option for option in merged if _is_null(option)]
+        others = [option for option in merged if not _is_null(option)]
         if "default" in schema and not self._found:
             yield schema["default"]
         ordered = [*others, *nulls] if self._found else [*nulls, *others]
@@ -112,7 +121,7 @@ class Filler:
 
     def _objects(self, schema: Schema) -> Iterator[Schema]:
         properties: Schema = schema.get("properties") or {}
-        required = list(schema.get("required") or [])
+        required = dict.fromkeys(schema.get("required") or [])
         whole = {name: self._first(part, _hint(name, part)) for name, part in properties.items()}
         for name in required:
             if name not in whole:
@@ -133,7 +142,7 @@ class Filler:
             values = self._relevant_texts(name)
         else:
             values = [self._first(items, name)] if self._found or least else []
-        fitting = [value for value in values if matches(value, items, self._root)][: max(most, least)]
+        fitting = [value for value in values if matches(value, items, self._root, self._enums)][: max(most, least)]
         padded = [*fitting, *self._padding(items, name, fitting, least)]
         yield padded
         yield fitting
@@ -144,22 +153,22 @@ class Filler:
         if missing <= 0:
             return []
         fresh: list[Any] = []
+        held = set(map(frozen, present))
         for number, candidate in enumerate(self._candidates(items, name)):
             if number > _TRIED or len(fresh) == missing:
                 break
-            if matches(candidate, items, self._root) and not any(same(candidate, other) for other in [*present, *fresh]):
+            if matches(candidate, items, self._root, self._enums) and frozen(candidate) not in held:
+                held.add(frozen(candidate))
                 fresh.append(candidate)
         return fresh + [self._first(items, name)] * (missing - len(fresh))
 
-    def _choices(self, choices: Sequence[Any], name: str) -> Iterator[Any]:
+    def _choices(self, choices: Sequence[Any]) -> Sequence[Any]:
         """A choice that the evidence names, else one that says that nothing is known, else the others."""
-        said = [
-            choice
-            for choice in choices
-            if isinstance(choice, str) and choice and any(_names(piece.text, choice) for piece in self._near(name))
-        ]
-        unsaid = [choice for choice in choices if choice is None or (isinstance(choice, str) and choice.casefold() in _UNSAID)]
-        yield from [*said, *unsaid, *choices]
+        if id(choices) not in self._ordered:
+            said = [choice for choice in choices if isinstance(choice, str) and choice.strip() and _spaced(choice) in self._said]
+            unsaid = [choice for choice in choices if choice is None or (isinstance(choice, str) and choice.casefold() in _UNSAID)]
+            self._ordered[id(choices)] = [*said, *unsaid, *choices]
+        return self._ordered[id(choices)]
 
     def _numbers(self, kind: str, schema: Schema, name: str) -> Iterator[int | float]:
         """A number that stands in evidence about the property, else 0 or what is nearest to it within the bounds."""
@@ -215,7 +224,7 @@ def _hint(name: str, schema: Any) -> str:
     """What is said of a property: its name in words and its description."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]+", " ", name)
     described = _dict(schema).get("description")
-    return f"{spaced} {described}" if isinstance(described, str) else spaced
+    return f"{spaced} {described[:_DESCRIBED]}" if isinstance(described, str) else spaced
 
 
 def _dict(schema: Any) -> Schema:
@@ -237,8 +246,13 @@ def _takes_text(items: Any) -> bool:
     return isinstance(items, dict) and "string" in types_of(items) and not ({"enum", "const", "anyOf", "oneOf"} & items.keys())
 
 
-def _names(text: str, choice: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(fold(choice))}(?!\w)", fold(text)) is not None
+def _is_null(option: Any) -> bool:
+    return isinstance(option, dict) and types_of(option) == {"null"}
+
+
+def _spaced(text: str) -> str:
+    """Folded words and signs with one blank around each, so that a part of a text begins and ends where its words do."""
+    return f" {' '.join(_WORD_OR_SIGN.findall(fold(text)))} "
 
 
 def _shortened(text: str, schema: Schema) -> str:

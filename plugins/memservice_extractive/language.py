@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
+from memservice.domain.normal_forms import normalize
 from memservice_extractive.lexicon import FIRST_PERSON, STOP
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f々〇"
@@ -27,7 +27,18 @@ UNSPACED = frozenset({"zh", "ja"})
 
 def fold(text: str) -> str:
     """The form in which words are compared: NFKC, case folded."""
-    return unicodedata.normalize("NFKC", text).casefold()
+    return normalize("NFKC", text).casefold()
+
+
+def end_of_words(text: str, more: str = "") -> int:
+    """Where the last letter, digit or character of `more` ends; 0 if there is none.
+
+    Used instead of patterns that end in `\\W*$`: those look at the rest of a run of signs from every sign of it.
+    """
+    end = len(text)
+    while end and not (text[end - 1].isalnum() or text[end - 1] in more):
+        end -= 1
+    return end
 
 
 def words(text: str) -> list[str]:

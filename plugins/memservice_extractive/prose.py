@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection
 
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
-_TAGGED = re.compile(
-    r"<(context|memory|memories|document|system|instructions|representation|peer_card|summary)\b[^>]*>.*?</\1\s*>", re.I | re.S
-)
+_TAG = re.compile(r"<(/?)(context|memory|memories|document|system|instructions|representation|peer_card|summary)\b", re.I)
+_TAG_END = re.compile(r"\s*+>")
 _BULLET = re.compile(r"^(?:[-*+•‣◦·–]|\(?\d{1,3}[.)]|\[[ xX]\])\s+")
 _STAMPED = re.compile(r"^\[?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(?::\d{2})?\]?\s")
 _CARD = re.compile(r"^(IDENTITY|ATTRIBUTE|RELATIONSHIP|INSTRUCTION|EXPLICIT|DEDUCTIVE|INDUCTIVE|CONTRADICTION): ?")
@@ -42,23 +41,50 @@ def own_lines(content: str, author: str = "", names: Collection[str] = ()) -> li
 
     `author` and `names` are the names that label lines of a transcript: a line labelled with another's name is that other's.
     """
-    lines = _unfenced(_TAGGED.sub("\n\n", content))
+    lines = _unfenced(_untagged(content))
     others = {_fold(name) for name in names} - {_fold(author)} | _ROLES
     labels = Counter(_fold(found["name"]) for found in map(_LABEL.match, lines) if found)
     transcript = len(labels) >= 2 and max(labels.values()) >= 2 and sum(labels.values()) >= 3
-    paragraphs: list[str] = []
+    paragraphs: list[list[str]] = []
     joinable = False
     for line in lines:
         text, bullet = _own(line, author, others, transcript)
         if not text:
             joinable = False
             continue
-        if joinable and not bullet and text[0].islower() and paragraphs[-1][-1:] not in ".!?:;。！？…":
-            paragraphs[-1] += " " + text
+        if joinable and not bullet and text[0].islower() and paragraphs[-1][-1][-1:] not in ".!?:;。！？…":
+            paragraphs[-1].append(text)
         else:
-            paragraphs.append(text)
+            paragraphs.append([text])
         joinable = True
-    return paragraphs
+    return [" ".join(parts) for parts in paragraphs]
+
+
+def _untagged(content: str) -> str:
+    """The text without what stands between a tag of injected memory and the next that closes it, in one pass."""
+    opened: list[re.Match[str]] = []
+    closed: dict[str, deque[tuple[int, int]]] = defaultdict(deque)  # by name: where its closing tags begin and end
+    for tag in _TAG.finditer(content):
+        if not tag[1]:
+            opened.append(tag)
+        elif end := _TAG_END.match(content, tag.end()):
+            closed[tag[2].casefold()].append((tag.start(), end.end()))
+    kept: list[str] = []
+    start = body = 0
+    for tag in opened:
+        if tag.start() < start:
+            continue
+        if body <= tag.end():
+            body = content.find(">", tag.end()) + 1
+        if not body:
+            break
+        ends = closed[tag[2].casefold()]
+        while ends and ends[0][0] < body:
+            ends.popleft()
+        if ends:
+            kept.append(content[start : tag.start()])
+            start = ends[0][1]
+    return "\n\n".join([*kept, content[start:]])
 
 
 def _unfenced(content: str) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from memservice_extractive.language import UNSPACED
+from memservice_extractive.language import UNSPACED, end_of_words
 
 LONGEST = 500
 """Characters of one sentence; a longer one is cut at clause ends into several."""
@@ -20,11 +20,13 @@ _CHUNK = 600
 """Characters that the segmenter is given at once: its cost grows with the square."""
 
 _SEGMENTED = frozenset({"en", "de", "fr", "es", "ru", "el", "ar", "hi"})
-_OPAQUE = re.compile(r"https?://\S+|www\.\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|`[^`]+`")
+_OPAQUE = re.compile(r"https?://\S+|www\.\S+|(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++|`[^`]+`")
+_SIGNS = re.compile(r"[!?:;\u037e\u061f]{8,}+")
+"""Runs that the segmenter is very slow at."""
 _FULL_STOPS = re.compile(r"(?:[。！？!?｡…]+|\.(?=\s|$))[」』”’）)\"']*\s*")
 _PLAIN = re.compile(r"(?<=[.!?…])\s+|(?<=[.!?…][\"'”’)])\s+")
-_INNER_MARK = re.compile(r"[^\w\s,'’\"“”;:()/&+%$€£-](?=.*\w)", re.DOTALL)
-"""A sign with words after it at which a segmenter might see a boundary."""
+_MARK = re.compile(r"[^\w\s,'’\"“”;:()/&+%$€£-]")
+"""A sign at which a segmenter might see a boundary, if there are words after it."""
 _CLAUSE = re.compile(r"[;:,]\s|[；：，、。]|\s[–—-]\s")
 _SPACE = re.compile(r"\s")
 _SURE_END = re.compile(r"(?<=\w{4})[.!?…]+[\"'”’)]*\s+|[。！？]+[」』”’）]*")  # not after "Dr."
@@ -57,7 +59,7 @@ def split(text: str, language: str) -> list[str]:
 
 
 def _segment(text: str, language: str) -> Sequence[str]:
-    if "\n" not in text.strip() and not _INNER_MARK.search(text):
+    if "\n" not in text.strip() and not _MARK.search(text, 0, end_of_words(text, "_")):
         return [text]  # most messages are one sentence, and the segmenter costs a millisecond
     return _remembered(text, language) if len(text) <= _SHORT else _segmented(text, language)
 
@@ -70,6 +72,7 @@ def _remembered(text: str, language: str) -> tuple[str, ...]:
 
 def _segmented(text: str, language: str) -> list[str]:
     masked = _OPAQUE.sub(lambda m: "x" * len(m.group().rstrip(".,;:!?")) + m.group()[len(m.group().rstrip(".,;:!?")) :], text)
+    masked = _SIGNS.sub(lambda m: "x" * (len(m.group()) - 3) + m.group()[-3:], masked)
     # A segmenter keeps the text that it works on, so threads do not share one.
     parts: list[str] = _segmenter_class()(language=language if language in _SEGMENTED else "en", clean=False).segment(masked)
     if "".join(parts) != masked:  # it lost or changed something, as it does with a few rare symbols
@@ -85,13 +88,14 @@ def _by_full_stops(text: str, marks: str | None = None) -> list[str]:
     """Split after sentence-final marks outside brackets; with `marks`, only after those."""
     pieces: list[str] = []
     depth: list[str] = []
+    last = {closing: text.rfind(closing) for closing in _BRACKETS.values()}
     start = index = 0
     while index < len(text):
         char = text[index]
         closes = bool(depth) and char == depth[-1]
         if closes:
             depth.pop()
-        elif char in _BRACKETS and _BRACKETS[char] in text[index:]:
+        elif char in _BRACKETS and last[_BRACKETS[char]] > index:
             depth.append(_BRACKETS[char])
         stop = None if depth or (marks and char not in marks) else _FULL_STOPS.match(text, index)
         if stop:
@@ -109,14 +113,19 @@ def _by_full_stops(text: str, marks: str | None = None) -> list[str]:
 
 def _cut(text: str, longest: int, preferred: re.Pattern[str]) -> list[str]:
     """Pieces of at most `longest` characters, cut in the second half after what is `preferred`, else after a clause or a word."""
+    if len(text) <= longest:
+        return [text]
     pieces = []
-    while len(text) > longest:
-        at = longest
+    start, stop = 0, len(text.rstrip())
+    while stop - start > longest:
+        at = start + longest
         for end in (preferred, _CLAUSE, _SPACE):
-            ends = [found.end() for found in end.finditer(text, longest // 2, longest)]
+            ends = [found.end() for found in end.finditer(text, start + longest // 2, start + longest)]
             if ends:
                 at = ends[-1]
                 break
-        pieces.append(text[:at].strip())
-        text = text[at:].strip()
-    return [*pieces, text]
+        pieces.append(text[start:at].strip())
+        start = at
+        while start < stop and text[start].isspace():
+            start += 1
+    return [*pieces, text[start:stop]]

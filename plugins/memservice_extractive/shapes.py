@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from memservice.domain.json_shape import Enums, frozen, is_chosen
+
 Schema = dict[str, Any]
 _TYPES = frozenset({"string", "array", "object", "number", "integer", "boolean", "null"})
 
@@ -35,31 +37,21 @@ def types_of(schema: Schema) -> set[str]:
     return set(_TYPES)
 
 
-def same(one: Any, other: Any) -> bool:
-    """Equal as JSON values: 1 is 1.0, but true is not 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
-
-
 Seen = dict[tuple[int, int], bool]
 """What was found of (schema, value), by identity: references can lead to one schema along very many ways."""
 
 
-def matches(value: Any, schema: Any, root: Schema, seen: Seen | None = None) -> bool:
-    """Is the value valid? Patterns, formats and least lengths are hints and not looked at. `seen` is for one value of the caller's."""
+def matches(value: Any, schema: Any, root: Schema, enums: Enums, seen: Seen | None = None) -> bool:
+    """Is the value valid? Patterns, formats and least lengths are hints and not looked at. `enums` is for all values of one root, `seen`
+    for one value of the caller's."""
     seen = {} if seen is None else seen
     key = (id(schema), id(value))
     if key not in seen:
-        seen[key] = _fits(value, schema, root, seen)
+        seen[key] = _fits(value, schema, root, enums, seen)
     return seen[key]
 
 
-def _fits(value: Any, schema: Any, root: Schema, seen: Seen) -> bool:
+def _fits(value: Any, schema: Any, root: Schema, enums: Enums, seen: Seen) -> bool:
     if isinstance(schema, bool):
         return schema
     schema = resolved(schema, root)
@@ -67,18 +59,18 @@ def _fits(value: Any, schema: Any, root: Schema, seen: Seen) -> bool:
         return True
     if "type" in schema and not any(_is(value, kind) for kind in types_of(schema)):
         return False
-    if "const" in schema and not same(value, schema["const"]):
+    if "const" in schema and frozen(value) != frozen(schema["const"]):
         return False
-    if "enum" in schema and not any(same(value, choice) for choice in schema["enum"]):
+    if "enum" in schema and not is_chosen(value, schema["enum"], enums):
         return False
-    if "anyOf" in schema and not any(matches(value, option, root, seen) for option in schema["anyOf"]):
+    if "anyOf" in schema and not any(matches(value, option, root, enums, seen) for option in schema["anyOf"]):
         return False
-    if "oneOf" in schema and sum(matches(value, option, root, seen) for option in schema["oneOf"]) != 1:
+    if "oneOf" in schema and sum(matches(value, option, root, enums, seen) for option in schema["oneOf"]) != 1:
         return False
     if isinstance(value, dict):
-        return _object_fits(value, schema, root, seen)
+        return _object_fits(value, schema, root, enums, seen)
     if isinstance(value, list):
-        return _array_fits(value, schema, root, seen)
+        return _array_fits(value, schema, root, enums, seen)
     if isinstance(value, str):
         return bool(len(value) <= schema.get("maxLength", len(value)))
     return isinstance(value, bool) or value is None or _number_fits(value, schema)
@@ -95,21 +87,21 @@ def _is(value: Any, kind: str) -> bool:
     return isinstance(value, {"string": str, "array": list, "object": dict}.get(kind, ()))
 
 
-def _object_fits(value: Schema, schema: Schema, root: Schema, seen: Seen) -> bool:
+def _object_fits(value: Schema, schema: Schema, root: Schema, enums: Enums, seen: Seen) -> bool:
     properties = schema.get("properties") or {}
     if any(name not in value for name in schema.get("required") or ()):
         return False
     if schema.get("additionalProperties") is False and not value.keys() <= properties.keys():
         return False
-    return all(matches(part, properties[name], root, seen) for name, part in value.items() if name in properties)
+    return all(matches(part, properties[name], root, enums, seen) for name, part in value.items() if name in properties)
 
 
-def _array_fits(value: list[Any], schema: Schema, root: Schema, seen: Seen) -> bool:
+def _array_fits(value: list[Any], schema: Schema, root: Schema, enums: Enums, seen: Seen) -> bool:
     if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
         return False
-    if schema.get("uniqueItems") is True and any(same(a, b) for i, a in enumerate(value) for b in value[:i]):
+    if schema.get("uniqueItems") is True and len(set(map(frozen, value))) < len(value):
         return False
-    return "items" not in schema or all(matches(item, schema["items"], root, seen) for item in value)
+    return "items" not in schema or all(matches(item, schema["items"], root, enums, seen) for item in value)
 
 
 def _number_fits(value: float, schema: Schema) -> bool:

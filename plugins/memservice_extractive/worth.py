@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 
 from memservice_extractive import phrases
-from memservice_extractive.language import HAN, KANA, UNSPACED, fold, words
+from memservice_extractive.language import HAN, KANA, UNSPACED, end_of_words, fold, words
 from memservice_extractive.lexicon import EMPTY_CHINESE, EMPTY_JAPANESE, FIRST_PERSON, SECOND_PERSON, SPEECH_VERBS, STOP, WEAK
+from memservice_extractive.sentences import LONGEST
 
 _ADDRESS = re.compile(r"https?://\S+|www\.\S+|`[^`]*`|[@#][\w-]+")
-_END = re.compile(r"[\s\W_]+$")
-_ASKS = re.compile(r"[?？][\s\W]*$|^[¿]")
-_QUOTED = re.compile(r"\"[^\"]+\"|“[^”]+”|„[^“”]+[“”]|«[^»]+»|»[^«]+«|「[^」]+」|『[^』]+』")
-_SPOKEN_TO = re.compile(r",\s*(?:[A-ZÄÖÜ][\w'’-]+)(?: [A-Z][\w'’-]+)?\s*[.!~…]*$")
+_OPENING = re.compile('["“„«»「『]')
+_CLOSING = {mark: re.compile(f"[{ends}]") for mark, ends in zip('"“„«»「『', ('"', "”", "“”", "»", "«", "」", "』"), strict=True)}
+_SPOKEN_TO = re.compile(r",\s*+[A-ZÄÖÜ][\w'’-]++(?: [A-Z][\w'’-]++)?+\s*+[.!~…]*+$")
 _CALLED = re.compile(r"^(?:[A-ZÄÖÜ][\w'’-]+),\s+(?=\w)")
 _NAME_WITHIN = re.compile(r"(?<=[a-z,] )(?!I\b|I')[A-Z][\w'’-]+")
 _LETTERS = re.compile(r"[^\W\d_]")
@@ -40,10 +40,11 @@ class Judgement:
 
 def is_question(sentence: str, language: str) -> bool:
     """With a question mark, or by its first or last words."""
-    if _ASKS.search(sentence):
+    ending = sentence[end_of_words(sentence, "_") :]
+    if "?" in ending or "？" in ending or sentence.startswith("¿"):
         return True
     asks = phrases.QUESTION.get(language)
-    return bool(asks and asks.search(_END.sub("", sentence)))
+    return bool(asks and asks.search(_bare(sentence)))
 
 
 def core(sentence: str, language: str, *, vocatives: bool = True) -> str:
@@ -65,7 +66,9 @@ def core(sentence: str, language: str, *, vocatives: bool = True) -> str:
 
 
 def judge(sentence: str, language: str) -> Judgement:
-    """What one sentence is."""
+    """What one sentence is. What is longer than any sentence that `sentences.split` gives is no statement."""
+    if len(sentence) > LONGEST:
+        return Judgement("filler")
     if is_question(sentence, language):
         return Judgement("question")
     text = core(_ADDRESS.sub(" ", sentence), language)
@@ -75,14 +78,14 @@ def judge(sentence: str, language: str) -> Judgement:
         return Judgement("question")
     if _is_quotation(text, language):
         return Judgement("quotation")
-    bare = _END.sub("", text)
+    bare = _bare(text)
     filler = (phrases.CJK_FILLER if language in UNSPACED else phrases.FILLER).get(language)
     if filler and filler.search(bare):
         return Judgement("filler")
     kind = "statement"
     command = phrases.COMMAND.get(language)
     # An opener such as "please" belongs to the command, so the sentence is looked at with and without it.
-    if command and (command.search(bare) or command.search(_END.sub("", sentence))):
+    if command and (command.search(bare) or command.search(_bare(sentence))):
         if not phrases.STANDING[language].search(sentence):
             return Judgement("command")
         kind = "instruction"
@@ -128,7 +131,24 @@ def content_units(text: str, language: str) -> int:
 
 
 def without_quotations(text: str) -> str:
-    return _QUOTED.sub(" ", text)
+    """The text with a blank for each quotation that is closed and not empty."""
+    kept: list[str] = []
+    next_end: dict[str, int] = {}  # where each kind is closed next: looked for once, or an opening mark without an end costs a search
+    start = at = 0
+    while found := _OPENING.search(text, at):
+        mark, at = found[0], found.end()
+        if next_end.get(mark, -1) < at:
+            closing = _CLOSING[mark].search(text, at)
+            next_end[mark] = closing.start() if closing else len(text)
+        if at < next_end[mark] < len(text):
+            kept.append(text[start : found.start()])
+            start = at = next_end[mark] + 1
+    return " ".join([*kept, text[start:]])
+
+
+def _bare(text: str) -> str:
+    """The text up to its last letter or digit."""
+    return text[: end_of_words(text)]
 
 
 def _is_quotation(text: str, language: str) -> bool:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 SCHEMA, OBJECT, PROMPT = "json_schema", "json_object", "prompt"
 """How a structured answer is asked for, best first."""
 
-_FENCED = re.compile(r"```(?:json)?\s*\n(.*?)\n?```", re.S)
+_FENCED = re.compile(r"```(?:json)?[^\S\n]*+\n(.*?)```", re.S)
 _WRONG_SHAPE = (KeyError, TypeError, AttributeError, ValueError, IndexError)
 
 

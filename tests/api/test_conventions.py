@@ -180,7 +180,7 @@ class TestBodies:
 
     def test_a_body_that_is_too_large_is_413(self, api: Api) -> None:
         answer = api.post(self.URL, data=b"{}", content_type=JSON, environ_overrides={"CONTENT_LENGTH": str(2**30)})
-        assert api.ok(answer, 413) == {"detail": "The request's body is too large: at most 100663296 bytes are read"}
+        assert api.ok(answer, 413) == {"detail": "The request's body is too large: at most 1048576 bytes are read here"}
 
     def test_a_body_where_none_is_read_is_ignored(self, api: Api) -> None:
         assert api.get("//health", data=b"\xff{", content_type=JSON).status_code == 200

@@ -59,6 +59,9 @@ ADDED = [
     r".*: path [a-z_]+: minLength 1",
     r".*: query page: maximum \d+",
     r"POST /v3/keys: query (workspace|peer|session)_id: .*",
+    r".*/(search|query) body\.query: maxLength 10000",
+    r".*/(context: query |representation body\.)search_query: maxLength 10000",
+    r"PUT .*/card body\.peer_card\[\]: maxLength 500",
     re.escape(f"POST {W}/sessions/{{session_id}}/messages/upload") + r" body\.(file: format binary|created_at: format date-time)",
     # Keys have labels and ids.
     r"POST /v3/keys: query label",

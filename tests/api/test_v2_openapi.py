@@ -52,6 +52,9 @@ ADDED = [
     r".*/webhooks answer 200(\.items\[\])?\.workspace_id: never null",
     # As in the third generation's document.
     r".* answer (default|401)",
+    r".*/(search|query) body\.query: maxLength 10000",
+    r".*/(context: query |representation body\.)(search_query|last_message): maxLength 10000",
+    r"PUT .*/card body\.peer_card\[\]: maxLength 500",
     r".*: path [a-z_]+: minLength 1",
     r".*: query page: maximum \d+",
     r"POST /v2/keys: query (label|(workspace|peer|session)_id: .*)",

@@ -142,6 +142,10 @@ def test_size_is_bounded() -> None:
     assert problem({"OR": [{"peer_id": "a"}] * 401})[1] == "Filter has more than 400 conditions"
     assert problem({"metadata": {str(number): {"gt": 1} for number in range(401)}})[1] == "Filter has more than 400 conditions"
     assert problem({"metadata": {"k": [1] * 1_001}})[1] == "Filter has more than 1000 values for metadata to contain"
+    inside = "Filter has more than 32 objects and lists inside lists for metadata to contain"
+    assert problem({"metadata": {"k": [{"a": 1}] * 33}})[1] == inside
+    assert problem({"AND": [{"metadata": {"k": [[1]] * 16}}, {"metadata": {"k": [[{}]] * 9}}]})[1] == inside
+    parse_filters({"metadata": {"k": [{"a": {"b": {}}}] * 32}}, MESSAGE, workspace="w")
     deep: Any = 1
     for _ in range(50_000):
         deep = [deep]

@@ -148,10 +148,12 @@ def nested(levels: int) -> dict[str, Any]:
 
 def test_metadata_limits() -> None:
     check_metadata({}, ())
-    check_metadata({str(number): {str(other): 1 for other in range(200)} for number in range(100)}, ())
+    check_metadata({str(number): {str(other): 1 for other in range(80)} for number in range(100)}, ())
     check_metadata(nested(5), ())
     check_metadata({"a": [nested(20)]}, ())
+    check_metadata({"a": "ü" * 32_764}, ())
     for value, words in (
+        ({"a": "ü" * 32_765}, "at most 65536 bytes as JSON"),
         ({str(number): 1 for number in range(101)}, "at most 100 keys, got 101"),
         (nested(6), "at most 5 levels"),
         (nested(50_000), "at most 5 levels"),

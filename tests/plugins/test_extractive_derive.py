@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from memservice.spi.reasoner import DeriveRequest, Utterance
+from memservice_extractive import facts, prose, worth
 from memservice_extractive.prose import own_lines
 from memservice_extractive.reasoner import ExtractiveReasoner
 from memservice_extractive.sentences import LONGEST, split
@@ -234,3 +235,15 @@ def test_the_provider_opens_it() -> None:
         frozenset(),
         frozenset(),
     )
+
+
+def test_quotations_and_tags_without_an_end_are_text() -> None:
+    assert worth.without_quotations('He said "go" and „komm“, then «stop and "" and 「x') == 'He said   and  , then «stop and "" and 「x'
+    assert prose.own_lines("before <memory>I am old</memory> after <context>open") == ["before", "after <context>open"]
+
+
+def test_what_is_longer_than_a_sentence_states_no_fact() -> None:
+    fact = "I live in Paris with my sister."
+    assert facts.read(fact) is not None
+    assert facts.read(fact + " " * 500 + "x") is None
+    assert worth.judge("I like tea. " * 42, "en").kind == "filler"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memservice.domain.errors import InvalidInput
-from memservice.services.response_format import MAX_DEPTH, MAX_NODES, UnfitAnswer, check, check_answer
+from memservice.services.response_format import MAX_CHOICES, MAX_DEPTH, MAX_NODES, UnfitAnswer, check, check_answer
 from memservice.spi.reasoner import AnswerRequest
 from memservice_extractive.reasoner import ExtractiveReasoner
 
@@ -44,6 +44,13 @@ def wide(parts: int) -> dict[str, Any]:
     return {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(parts - 1)}}
 
 
+def shared(choices: int, places: int, longest: str = "") -> dict[str, Any]:
+    """One list of choices, to which each property refers."""
+    named = [longest, *(str(number) for number in range(choices - 1))]
+    properties = {f"p{number}": {"$ref": "#/$defs/c"} for number in range(places)}
+    return {"type": "object", "properties": properties, "$defs": {"c": {"enum": named}}}
+
+
 def doubling(levels: int) -> dict[str, Any]:
     """Few parts whose document has 2 ** levels values."""
     definitions: dict[str, Any] = {f"d{levels}": {"type": "string"}}
@@ -66,10 +73,12 @@ def doubling(levels: int) -> dict[str, Any]:
         {"type": "object", "properties": {"a": {"type": ["number", "null"], "oneOf": [{"type": "integer"}, {"type": "string"}]}}},
         nested(MAX_DEPTH),
         wide(MAX_NODES),
+        shared(MAX_CHOICES, 400),
+        {"type": "object", "required": ["a"], "properties": {}, "default": {"a": 1}},
         doubling(8),
         {"type": "object", "properties": {"l": {"type": "array", "minItems": 1000, "items": {"type": "string"}}}},
     ],
-    ids=range(13),
+    ids=range(15),
 )
 def test_good_ones(schema: dict[str, Any]) -> None:
     check(schema)
@@ -129,6 +138,10 @@ def test_none_is_no_form() -> None:
         ({"type": "object", "$defs": []}, "$: '$defs' must be an object"),
         (nested(MAX_DEPTH + 1), f"$: it is nested more than {MAX_DEPTH} levels deep"),
         (wide(MAX_NODES + 1), f"$: it has more than {MAX_NODES} parts"),
+        (shared(MAX_CHOICES + 1, 1), f"$: it has more than {MAX_CHOICES} choices of 'enum' and names of 'required'"),
+        ({"type": "object", "required": ["a"] * (MAX_CHOICES + 1)}, f"$: it has more than {MAX_CHOICES} choices"),
+        (shared(1, 400, "x" * 20_000), "it asks for documents of more than 5000 values"),
+        ({"type": ["object"] * 8}, "'type' must be one of"),
         (doubling(15), "$: it asks for documents of more than"),
         (
             {"type": "object", "properties": {"l": {"minItems": 100, "items": {"minItems": 100, "items": {"type": "string"}}}}},
@@ -136,7 +149,7 @@ def test_none_is_no_form() -> None:
         ),
         ({"type": "object", "properties": {"l": {"minItems": 10**15, "items": {}}}}, "$: it asks for documents of more than"),
     ],
-    ids=range(43),
+    ids=range(47),
 )
 def test_bad_ones_are_told_where(schema: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidInput) as caught:

@@ -8,6 +8,7 @@ from memservice.api.schemas.base import Aliased, Shape
 from memservice.api.schemas.checks import Length, OneOf, Range
 from memservice.api.schemas.fields import ListOf, Moment, Name, Number, Object, Part, Text, Whole
 from memservice.domain.records import LEVELS
+from memservice.domain.sizes import MAX_QUERY
 
 
 class ConclusionCreate(Shape):
@@ -24,7 +25,7 @@ class ConclusionBatchCreate(Aliased):
 
 
 class ConclusionQuery(Shape):
-    query = Text(required=True)
+    query = Text(required=True, validate=Length(max=MAX_QUERY))
     top_k = Whole(load_default=10, validate=Range(1, 100))
     distance = Number(allow_none=True, load_default=None, validate=Range(0, 1))
     filters = Object(allow_none=True, load_default=None)

@@ -7,6 +7,7 @@ from memservice.api.schemas.base import Shape
 from memservice.api.schemas.checks import Length, LengthOfSetting, Range
 from memservice.api.schemas.configuration import MessageConfiguration
 from memservice.api.schemas.fields import FromPath, ListOf, Moment, Name, Object, Part, Text, Whole
+from memservice.domain.sizes import MAX_QUERY
 
 
 class MessageCreate(Shape):
@@ -54,7 +55,7 @@ class Message(Shape):
 
 
 class MessageSearchOptions(Shape):
-    query = Text(required=True)
+    query = Text(required=True, validate=Length(max=MAX_QUERY))
     filters = Object(allow_none=True, load_default=None)
     limit = Whole(load_default=10, validate=Range(1, 100))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from memservice.api.schemas.base import Aliased, NewName, Shape
-from memservice.api.schemas.checks import Range
+from memservice.api.schemas.checks import Length, Range
 from memservice.api.schemas.fields import Flag, FromPath, ListOf, Moment, Name, Number, Object, OneOrMore, Text, Whole
+from memservice.domain.sizes import MAX_CARD_LINE, MAX_QUERY
 
 
 class PeerCreate(Aliased):
@@ -32,7 +33,7 @@ class Peer(Shape):
 
 
 class PeerCardSet(Shape):
-    peer_card = ListOf(Text(), required=True)
+    peer_card = ListOf(Text(validate=Length(max=MAX_CARD_LINE)), required=True)
 
 
 class PeerCardResponse(Shape):
@@ -44,7 +45,7 @@ class PeerRepresentationGet(Shape):
     filters = Object(allow_none=True, load_default=None)
     scope = OneOrMore(100, allow_none=True, load_default=None)
     target = Name(allow_none=True, load_default=None)
-    search_query = Text(allow_none=True, load_default=None)
+    search_query = Text(allow_none=True, load_default=None, validate=Length(max=MAX_QUERY))
     search_top_k = Whole(allow_none=True, load_default=None, validate=Range(1, 100))
     search_max_distance = Number(allow_none=True, load_default=None, validate=Range(0, 1))
     include_most_frequent = Flag(allow_none=True, load_default=None)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from memservice.api.schemas.base import Shape
-from memservice.api.schemas.checks import OneOf, Range, RangeOfSetting
+from memservice.api.schemas.checks import Length, OneOf, Range, RangeOfSetting
 from memservice.api.schemas.fields import Flag, ListOf, Name, Number, Object, Text, Whole
+from memservice.domain.sizes import MAX_QUERY
 from memservice.domain.values import INT_MAX
 
 _PAGE_MAX = INT_MAX // 100
@@ -62,7 +63,7 @@ class QueueStatusQuery(Shape):
 class _Selection(Shape):
     """What goes into a representation."""
 
-    search_query = Text(allow_none=True, load_default=None)
+    search_query = Text(allow_none=True, load_default=None, validate=Length(max=MAX_QUERY))
     search_top_k = Whole(allow_none=True, load_default=None, validate=Range(1, 100))
     search_max_distance = Number(allow_none=True, load_default=None, validate=Range(0, 1))
     max_conclusions = Whole(allow_none=True, load_default=None, validate=Range(1, 100))

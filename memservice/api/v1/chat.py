@@ -21,6 +21,7 @@ routes = sessions.routes
     paths.SESSION + "/chat",
     access=paths.OF_SESSION,
     body=shapes.DialecticOptions,
+    large=True,
     answer=shapes.DialecticResponse,
     stream=True,
 )

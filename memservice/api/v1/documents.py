@@ -25,7 +25,7 @@ def _path(app_id: str, user_id: str, collection_id: str) -> Path:
     return Path(app_id, user_id, collection=collection_id)
 
 
-@routes.operation("POST", paths.DOCUMENTS, access=paths.OF_COLLECTION, body=shapes.DocumentCreate, answer=shapes.Document)
+@routes.operation("POST", paths.DOCUMENTS, access=paths.OF_COLLECTION, body=shapes.DocumentCreate, large=True, answer=shapes.Document)
 def create_document(call: Call, app_id: str, user_id: str, collection_id: str) -> Kept:
     """Store a document"""
     return documents.create(call.rt, call.who, _path(app_id, user_id, collection_id), call.body["content"], call.body["metadata"])
@@ -63,7 +63,7 @@ def get_document(call: Call, app_id: str, user_id: str, collection_id: str, docu
     return documents.get(call.rt, call.who, _path(app_id, user_id, collection_id), document_id)
 
 
-@routes.operation("PUT", _DOCUMENT, access=paths.OF_COLLECTION, body=shapes.DocumentUpdate, answer=shapes.Document)
+@routes.operation("PUT", _DOCUMENT, access=paths.OF_COLLECTION, body=shapes.DocumentUpdate, large=True, answer=shapes.Document)
 def update_document(call: Call, app_id: str, user_id: str, collection_id: str, document_id: str) -> Kept:
     """Replace a document's content or metadata"""
     body = call.body

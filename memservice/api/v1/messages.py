@@ -37,6 +37,7 @@ def create_message_for_session(call: Call, app_id: str, user_id: str, session_id
     access=paths.OF_SESSION,
     headers=MessageHeaders,
     body=shapes.MessageBatchCreate,
+    large=True,
     answer=shapes.Message,
     many=True,
 )

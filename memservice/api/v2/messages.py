@@ -32,7 +32,16 @@ routes.as_newest(_NEWEST, v3.messages.get_message)
 routes.as_newest(_NEWEST, v3.messages.update_message)
 
 
-@routes.operation("POST", _OF_PEER, access=_OWN, headers=MessageHeaders, body=shapes.MessageBatchCreate, answer=MessageShape, many=True)
+@routes.operation(
+    "POST",
+    _OF_PEER,
+    access=_OWN,
+    headers=MessageHeaders,
+    body=shapes.MessageBatchCreate,
+    large=True,
+    answer=MessageShape,
+    many=True,
+)
 def create_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Sequence[Message]:
     """Store up to 100 messages that belong to no conversation, all or none
 

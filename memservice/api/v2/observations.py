@@ -33,6 +33,7 @@ _OWN = RouteAccess(workspace="workspace_id")
     also=(_CONCLUSIONS,),
     access=_OWN,
     body=shapes.ObservationBatchCreate,
+    large=True,
     answer=shapes.Observation,
     many=True,
 )

@@ -22,7 +22,9 @@ _CONCLUSION = _CONCLUSIONS + "/<conclusion_id>"
 _OWN = RouteAccess(workspace="workspace_id")
 
 
-@routes.operation("POST", _CONCLUSIONS, access=_OWN, body=shapes.ConclusionBatchCreate, answer=shapes.Conclusion, many=True, status=(201,))
+@routes.operation(
+    "POST", _CONCLUSIONS, access=_OWN, body=shapes.ConclusionBatchCreate, large=True, answer=shapes.Conclusion, many=True, status=(201,)
+)
 def create_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
     """Store up to 100 conclusions, all or none
 

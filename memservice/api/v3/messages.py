@@ -31,6 +31,7 @@ _READ = RouteAccess(workspace="workspace_id", session="session_id", member=True)
     access=_OWN,
     headers=shapes.MessageHeaders,
     body=shapes.MessageBatchCreate,
+    large=True,
     answer=shapes.Message,
     many=True,
     status=(201,),

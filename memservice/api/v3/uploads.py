@@ -22,6 +22,7 @@ routes = messages.routes
     access=RouteAccess(workspace="workspace_id", session="session_id"),
     headers=shapes.MessageHeaders,
     form=shapes.MessageUpload,
+    large=True,
     answer=shapes.Message,
     many=True,
     status=(201,),

@@ -45,7 +45,7 @@ def matches(row: Any, node: Node) -> bool:
         case IsNull(field):
             return getattr(row, field) is None
         case Substring(field, needle):
-            return _within(getattr(row, field), needle)
+            return _within(getattr(row, field), fold(needle))
         case Holds(field, item):
             held = getattr(row, field)
             return isinstance(held, list) and item in held
@@ -58,8 +58,8 @@ def matches(row: Any, node: Node) -> bool:
         case KeyOneOf(field, key, texts):
             return value_text(_at(row, field, key)) in texts
         case KeySubstring(field, key, needle):
-            found = _at(row, field, key)
-            return any(_within(value_text(item), needle) for item in (found if isinstance(found, list) else [found]))
+            found, folded = _at(row, field, key), fold(needle)
+            return any(_within(value_text(item), folded) for item in (found if isinstance(found, list) else [found]))
         case _:
             assert_never(node)
 
@@ -114,5 +114,5 @@ def _holds(sign: int | None, op: Ordering | str) -> bool:
             raise ValueError(f"unknown operator {op!r}")
 
 
-def _within(text: object, needle: str) -> bool:
-    return isinstance(text, str) and fold(needle) in fold(text)
+def _within(text: object, folded: str) -> bool:
+    return isinstance(text, str) and folded in fold(text)

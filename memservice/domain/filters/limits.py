@@ -22,6 +22,8 @@ VALUES_MAX = 10_000
 CONTAINED_MAX = 1_000
 """Values inside the objects that metadata shall contain."""
 CONTAINED_DEPTH_MAX = 32
+CONTAINED_IN_LISTS_MAX = 32
+"""Objects and lists inside the lists that metadata shall contain: each of them is compared with all that are stored."""
 
 
 def refuse(loc: Loc, message: str) -> NoReturn:
@@ -35,6 +37,7 @@ class Budget:
         self._conditions = 0
         self._values = 0
         self._contained = 0
+        self._in_lists = 0
 
     def condition(self, loc: Loc, count: int = 1) -> None:
         self._conditions += count
@@ -57,6 +60,10 @@ class Budget:
             depth += 1
             if depth > CONTAINED_DEPTH_MAX:
                 refuse(loc, f"Values for metadata to contain may be nested at most {CONTAINED_DEPTH_MAX} levels deep")
+            listed = (inner for item in level if isinstance(item, list) for inner in item)
+            self._in_lists += sum(isinstance(inner, dict | list) for inner in listed)
+            if self._in_lists > CONTAINED_IN_LISTS_MAX:
+                refuse(loc, f"Filter has more than {CONTAINED_IN_LISTS_MAX} objects and lists inside lists for metadata to contain")
             level = [inner for item in level if isinstance(item, dict | list) for inner in _inside(item)]
 
 

@@ -8,12 +8,13 @@ from marshmallow import post_load, pre_load
 
 from memservice.api.schemas import chat, peers, queries
 from memservice.api.schemas.base import Shape
-from memservice.api.schemas.checks import OneOf, Range
+from memservice.api.schemas.checks import Length, OneOf, Range
 from memservice.api.schemas.fields import Flag, FromPath, ListOf, Name, Part, Seconds, Text, Whole
 from memservice.api.schemas.messages import Message
 from memservice.api.schemas.sessions import Summary
 from memservice.api.v2.shapes.base import Listing, Older
 from memservice.domain.filters import resources
+from memservice.domain.sizes import MAX_QUERY
 
 NEWEST_WORDS = {"include_most_derived": "include_most_frequent", "max_observations": "max_conclusions"}
 MOST = 50
@@ -84,7 +85,7 @@ class SessionContextQuery(Older, queries.SessionContextQuery):
     ALIASES: ClassVar[dict[str, str]] = {**NEWEST_WORDS, "last_message": "search_query"}
     UNSAID: ClassVar[dict[str, Any]] = {"scope": None, "sessions": None}
 
-    search_query = Text(data_key="last_message", allow_none=True, load_default=None)
+    search_query = Text(data_key="last_message", allow_none=True, load_default=None, validate=Length(max=MAX_QUERY))
     include_most_frequent = Flag(data_key="include_most_derived", load_default=False)
     max_conclusions = Whole(data_key="max_observations", allow_none=True, load_default=MOST, validate=Range(1, 100))
 

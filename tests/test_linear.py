@@ -1,0 +1,342 @@
+"""Time that grows with the length of what callers send, and no faster.
+
+Every function that touches callers' text is timed on hostile text of each class of character, and on ordinary text of the same length.
+What counts is the ratio of the two, in CPU time of this thread, the best of several tries: a loaded machine changes both alike. At these
+lengths a quadratic function is hundreds of times slower on its hostile text; a linear one is a few times slower, never 40.
+
+A new function gets a row in `WHOLE` (texts of any length), `SENTENCES` (what is cut to sentences before) or `STRUCTURES` (JSON).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from time import thread_time
+from typing import Any
+
+import pytest
+
+from memservice.domain import chunks, dates, echo, ids, names, particulars, text, times, tokens, values
+from memservice.domain.card_rules import folded
+from memservice.domain.errors import InvalidInput
+from memservice.domain.filters import limits
+from memservice.domain.filters.ast import Contains, KeySubstring
+from memservice.domain.filters.evaluate import matches
+from memservice.domain.filters.jsontext import contains
+from memservice.domain.folding import fold
+from memservice.domain.json_shape import misfit
+from memservice.pipeline.card_lines import rewritten
+from memservice.reasoning.structured import read_json
+from memservice.services import cards, response_format
+from memservice.spi.reasoner import ConsolidateRequest, DeriveRequest, Known, SummarizeRequest, Utterance
+from memservice_extractive import duplicates, evidence, facts, language, prose, sentences, worth
+from memservice_extractive.evidence import Piece
+from memservice_extractive.fill import Filler
+from memservice_extractive.reasoner import ExtractiveReasoner
+from memservice_hashed.embedder import HashedEmbedder
+from memservice_http import chat as http_chat
+from memservice_sqlite import functions
+
+SIZE = 20_000
+SENTENCE = 490
+MOST = 40
+"""Times that hostile input may take as long as ordinary input."""
+FLOOR = 1e-3
+"""Seconds that count as the least an ordinary input takes: shorter times are noise."""
+TRIES = 4
+
+ORDINARY = "I live in Paris with my sister, and on 8 May we went to see the old café near Lake Geneva. It was great! Did you know that? "
+
+CLASSES: dict[str, str] = {
+    "marks of two classes": "\u0301\u0316",
+    "marks of one class": "\u0301",
+    "Hebrew points": "\u05b0\u05b4\u05c1",
+    "half-width marks": "\uff9e\u0301",
+    "Tibetan marks": "\u0f73\u0f71",
+    "marks between selectors": "\u0301\ufe0f\u0316\ufe0f",
+    "accented letters": "e\u0301\u0316",
+    "exclamations": "!",
+    "questions": "?!",
+    "stops": ".",
+    "stops and blanks": ". ",
+    "ellipses": "…",
+    "commas": ",",
+    "commas and names": ", Anna",
+    "colons": ":",
+    "semicolons": "; ",
+    "dashes": "-",
+    "underscores": "_",
+    "stars": "*",
+    "quotes": '"',
+    "low quotes": "„",
+    "high quotes": "“",
+    "guillemets": "«",
+    "reverse guillemets": "»x",
+    "corners": "「",
+    "double corners": "『",
+    "apostrophes": "'",
+    "letters and apostrophes": "a'",
+    "backticks": "`",
+    "fences": "```\n",
+    "parentheses": "(",
+    "brackets": "[",
+    "braces": "{",
+    "tags": "<context",
+    "whole tags": "<memory>",
+    "closing tags": "</memory",
+    "at signs": "@",
+    "addresses": "a@b.",
+    "glued addresses": "a@",
+    "links": "http://",
+    "digits": "1",
+    "digits and dots": "1.",
+    "numbers": "1 ",
+    "dates": "8 May ",
+    "months": "May ",
+    "years": "2023年",
+    "Arabic digits": "\u0661",
+    "spaces": " ",
+    "tabs": "\t",
+    "line ends": "\n",
+    "lines": "a\n",
+    "no-break spaces": "\u00a0\u3000",
+    "NUL": "\0",
+    "emoji": "😀",
+    "joined emoji": "👩\u200d👧\ufe0f",
+    "Han": "猫",
+    "Hiragana": "ね",
+    "Katakana": "カ",
+    "Hangul": "가",
+    "Thai": "ก",
+    "Arabic": "\u0639:",
+    "letters": "a",
+    "capitals": "A",
+    "initials": "A. ",
+    "words": "a ",
+    "ands": "and ",
+    "because": " because ",
+    "names": "Anna ",
+    "titles": "Mr. ",
+    "letters and signs": "a!",
+    "sharp s": "ß",
+    "Greek": "ΐ",
+    "ligatures": "\ufdfa is eighteen char",
+}
+FRAMES = (("I live in P", "x nice town"), ("```\n", ", x"))
+"""What stands before and after: beginnings that patterns know, and ends at which they fail."""
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+NAMES = frozenset(("anna", "bob", "猫"))
+
+
+def said(content: str) -> Utterance:
+    return Utterance(1, "m1", "bob", content, NOW)
+
+
+def known(*contents: str) -> list[Known]:
+    return [Known(f"k{number}", content, "explicit", NOW, 1, "bob", "bob") for number, content in enumerate(contents)]
+
+
+def judged(sentence: str) -> None:
+    for each in ("en", "de", "zh", "ja", "fr"):
+        worth.judge(sentence, each)
+
+
+def read_as(each: str) -> Callable[[str], object]:
+    forms = [pattern for _, pattern in (*facts._slot_patterns(each, ("bob", "the user")), *facts._card_patterns(each, ("bob", "the user")))]
+    return lambda sentence: [pattern.search(sentence) for pattern in forms]
+
+
+REASONER = ExtractiveReasoner()
+
+WHOLE: dict[str, Callable[[str], object]] = {
+    "fold": fold,
+    "analyse": text.analyse,
+    "words": text.words,
+    "fingerprint": ids.fingerprint,
+    "echo": lambda t: echo.shingles_overlap(t, t),
+    "sayings": lambda t: echo.Sayings([t]).repeating(t, 0.8),
+    "dates named": dates.dates_named,
+    "candidate names": names.candidate_name_tokens,
+    "without names": lambda t: names.without_names(t, NAMES),
+    "name tokens": lambda t: names.name_tokens("bob", t),
+    "particulars": particulars.particulars,
+    "chunks": lambda t: list(chunks.chunks(t, 5_000)),
+    "tokens": tokens.count,
+    "tokens cut": lambda t: tokens.cut(t, 1_000),
+    "time": lambda t: quiet(times.parse_time, t),
+    "JSON text": lambda t: values.loads(json.dumps([t]).encode()),
+    "JSON": lambda t: quiet(values.loads, t.encode()),
+    "check JSON": lambda t: values.check_json({"a": [t]}, ()),
+    "metadata": lambda t: quiet(values.check_metadata, {"a": t * 4}, ()),
+    "printable": values.printable,
+    "card lines": lambda t: cards.tidy([t, t + "x"]),
+    "card dedup": lambda t: rewritten(None, [t, f"IDENTITY: {t[:100]}"], False),
+    "folded card line": folded,
+    "stored substring": lambda t: matches(Row({"k": [t]}), KeySubstring("value", "k", t[1:])),
+    "language": language.detect,
+    "language words": language.words,
+    "own lines": lambda t: prose.own_lines(t, "bob", ("anna",)),
+    "sentences": lambda t: sentences.split(t, "en"),
+    "sentences in Japanese": lambda t: sentences.split(t, "ja"),
+    "sentences in Arabic": lambda t: sentences.split(t, "ar"),
+    "quotations": worth.without_quotations,
+    "content units": lambda t: (worth.content_units(t, "zh"), worth.content_units(t, "en")),
+    "judge": judged,
+    "fact": facts.read,
+    "meaning": duplicates.meaning,
+    "merges": lambda t: list(duplicates.merges(known(t, t + "x", t[:-1]))),
+    "excerpt": lambda t: evidence.excerpt(t, {"paris"}),
+    "derive": lambda t: REASONER.derive(DeriveRequest("bob", [said(t)])),
+    "summarize": lambda t: REASONER.summarize(SummarizeRequest("short", [said(t)], t, 500)),
+    "consolidate": lambda t: REASONER.consolidate(ConsolidateRequest("bob", "bob", known(t, t + "x"), [t])),
+    "embed": lambda t: HashedEmbedder().embed([t], "document"),
+    "JSON of a model": lambda t: quiet(read_json, t),
+    "fence of a model": http_chat._FENCED.search,
+}
+"""Texts of any length."""
+
+SENTENCES: dict[str, Callable[[str], object]] = {
+    "judge": judged,
+    "fact": facts.read,
+    "fact of Bob": lambda t: facts.read(t, ("bob", "I", "live")),
+    "forms in English": read_as("en"),
+    "forms in German": read_as("de"),
+    "forms in Chinese": read_as("zh"),
+    "forms in Japanese": read_as("ja"),
+    "core": lambda t: [worth.core(t, each) for each in ("en", "zh", "ja")],
+    "question": lambda t: [worth.is_question(t, each) for each in ("en", "de", "zh", "ja")],
+    "meaning": duplicates.meaning,
+    "sentences": lambda t: sentences.split(t, "en"),
+}
+"""What only sentences come to, of at most 500 characters: there even a quadratic function is merely slow, so more of them are read."""
+
+
+class Row:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def quiet(call: Callable[..., object], *args: Any) -> None:
+    """Refusing is as good an end as any other."""
+    with suppress(ValueError, InvalidInput):
+        call(*args)
+
+
+def timed(call: Callable[[], object]) -> float:
+    for cached in (sentences._remembered, text._terms):
+        cached.cache_clear()
+    before = thread_time()
+    call()
+    return thread_time() - before
+
+
+def best(call: Callable[[], object]) -> float:
+    return max(min(timed(call) for _ in range(TRIES)), FLOOR)
+
+
+def too_slow(call: Callable[[], object], ordinary: float) -> str:
+    """The ratio, where it is too large at each try; "" else."""
+    found = timed(call)
+    for _ in range(TRIES - 1):
+        if found <= MOST * ordinary:
+            return ""
+        if found > 100 * MOST * ordinary:
+            break
+        found = min(found, timed(call))
+    return f"{found / ordinary:.0f} times" if found > MOST * ordinary else ""
+
+
+def hostile(size: int) -> Iterator[tuple[str, str]]:
+    for name, unit in CLASSES.items():
+        for before, after in FRAMES:
+            yield f"{before}{name}{after}", (before + unit * (size // len(unit) + 1))[: size - len(after)] + after
+
+
+def ordinary(size: int) -> str:
+    return (ORDINARY * (size // len(ORDINARY) + 1))[:size]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_text_of_any_length(name: str) -> None:
+    function, usual = WHOLE[name], ordinary(SIZE)
+    function(usual)  # loads what is loaded at first use
+    took = best(lambda: function(usual))
+    for about, given in (*hostile(SIZE // 8), *hostile(SIZE)):  # short ones first: what takes minutes is found within seconds
+        assert not too_slow(lambda given=given: function(given), took), about  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_sentences(name: str) -> None:
+    function, usual = SENTENCES[name], ordinary(SENTENCE)
+    took = best(lambda: [function(usual) for _ in range(3)])
+    for about, given in hostile(SENTENCE):
+        assert not too_slow(lambda given=given: [function(given) for _ in range(3)], took), about  # type: ignore[misc]
+
+
+Structure = tuple[Callable[[Any], object], Any, Any]
+"""A function, hostile input, and ordinary input of the same size."""
+
+
+def lists(kind: Callable[[int], Any], wanted: int = 1_000) -> tuple[Any, Any]:
+    """(stored, wanted): all of the last items are looked for, and one."""
+    stored = [kind(number) for number in range(SIZE)]
+    return (stored, stored[-wanted:]), (stored, stored[-1:])
+
+
+def nested(number: int) -> dict[str, int]:
+    return {"a": number}
+
+
+def asked_of_sqlite(about: tuple[Any, Any]) -> object:
+    with sqlite3.connect(":memory:") as connection:
+        functions.install(connection)
+        leaf = functions.spelled(Contains("value", {"k": about[1]}))
+        return connection.execute(f"SELECT {functions.MATCHES}(?, ?)", (json.dumps({"k": about[0]}), leaf)).fetchone()
+
+
+def form(choices: int, places: int = 10) -> dict[str, Any]:
+    """Of the same length for any number of choices: what is missing is said in a description."""
+    named = [f"choice number {number}" for number in range(2_000)]
+    properties = {f"p{number}": {"$ref": "#/$defs/c"} for number in range(places)}
+    pad = "x" * len(json.dumps(named[choices:]))
+    return {"type": "object", "properties": properties, "$defs": {"c": {"enum": named[:choices], "description": pad}}}
+
+
+def answered(choices: int) -> tuple[dict[str, Any], str]:
+    schema = form(choices)
+    return schema, json.dumps(dict.fromkeys(schema["properties"], schema["$defs"]["c"]["enum"][-1]))
+
+
+def pieces() -> list[Piece]:
+    return [Piece(ordinary(500) + f" choice number {number}", "card of bob") for number in range(1_900, 1_904)]
+
+
+def contained(about: tuple[Any, Any]) -> bool:
+    return contains(*about)
+
+
+STRUCTURES: dict[str, Structure] = {
+    "texts in a list": (contained, *lists(str)),
+    "numbers in a list": (contained, *lists(int)),
+    "fractions in a list": (contained, *lists(lambda number: number + 0.5)),
+    "reference evaluator": (lambda about: matches(Row({"k": about[0]}), Contains("value", {"k": about[1]})), *lists(str)),
+    "SQLite": (asked_of_sqlite, *lists(str)),
+    "objects in a list": (contained, lists(nested, limits.CONTAINED_IN_LISTS_MAX)[0], lists(nested, 4)[0]),
+    "many levels": (contained, ([[[str(n) for n in range(SIZE)]]], [[[str(n) for n in range(19_000, SIZE)]]]), lists(str)[1]),
+    "schema check": (response_format.check, form(1_999), form(2)),
+    "schema filled": (lambda schema: Filler(schema, pieces(), "unknown").value(), form(1_999), form(2)),
+    "schema filled of nothing": (lambda schema: Filler(schema, [], "unknown").value(), form(1_999), form(2)),
+    "answer checked": (lambda about: response_format.check_answer(*about), answered(1_999), answered(2)),
+    "answer that misfits": (lambda schema: misfit(schema, dict.fromkeys(schema["properties"], 7)), form(1_999), form(2)),
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_structures(name: str) -> None:
+    function, given, usual = STRUCTURES[name]
+    took = best(lambda: function(usual))
+    assert not too_slow(lambda: function(given), took)
