@@ -26,7 +26,7 @@ from memservice.services.messages import Draft
 from memservice.services.principal import Principal
 from memservice.settings import load_settings
 
-ME = Principal.all()
+ME = Principal(admin=True)
 DEPTH = 100
 """Results asked for: enough to fill every context that is measured."""
 BATCH = 100

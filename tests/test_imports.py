@@ -156,3 +156,73 @@ def test_the_core_names_no_backend(root: Path) -> None:
 def test_the_check_for_backends_sees_names_texts_and_imports() -> None:
     tree = ast.parse('"""sqlite in prose"""\nimport qdrant_client\nx = "postgresql://"\nsqlite_path = 1\ny.redis = 2\n')
     assert {line for line, word in words_of(tree) if BACKENDS.search(word)} == {2, 3, 4, 5}
+
+
+MAKES_PRINCIPALS = {"services/access.py": "of a request's claims", "cli/operator.py": "for commands"}
+ASKS_FOR_PRINCIPALS = {"services/access.py", "api/auth.py"}
+MAKES_BOUNDS = {"services/bounds.py"}
+
+
+def called(tree: ast.AST) -> Iterator[tuple[int, str, ast.Call]]:
+    """The last name of everything that is called."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            yield node.lineno, node.func.id if isinstance(node.func, ast.Name) else node.func.attr, node
+
+
+def beyond_their_caller(place: str, tree: ast.Module) -> list[str]:
+    """Where a file makes or widens a principal or bounds for itself, instead of taking its caller's."""
+    found = []
+    for line, name, call in called(tree):
+        of_principal = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and call.func.value.id == "Principal"
+        if (name == "Principal" or of_principal) and place not in MAKES_PRINCIPALS:
+            found.append(f"{place}:{line}: makes a principal")
+        if name == "Bounds" and place not in MAKES_BOUNDS:
+            found.append(f"{place}:{line}: makes bounds")
+        changed = [keyword.arg for keyword in call.keywords if name == "replace"]
+        if place != "services/access.py" and {"admin", "member_of", "has_user_claim"} & set(changed):
+            found.append(f"{place}:{line}: changes a principal")
+        if place not in MAKES_BOUNDS and {"narrowed", "said", "has_cards", "has_chains"} & set(changed):
+            found.append(f"{place}:{line}: changes bounds")
+    for node in ast.walk(tree):
+        names = {node.id} if isinstance(node, ast.Name) else {node.attr} if isinstance(node, ast.Attribute) else set()
+        if "principal_of" in names and place not in ASKS_FOR_PRINCIPALS:
+            found.append(f"{place}:{node.lineno}: asks for a principal")  # type: ignore[attr-defined]
+        if "EVERYBODY" in names and place != "api/auth.py":
+            found.append(f"{place}:{node.lineno}: works as everybody")  # type: ignore[attr-defined]
+        if "of_observer" in names and place not in {"pipeline/dream.py", *MAKES_BOUNDS}:
+            found.append(f"{place}:{node.lineno}: draws on what a peer may, whoever asks")  # type: ignore[attr-defined]
+    return found
+
+
+def test_what_serves_a_request_works_as_its_caller(root: Path) -> None:
+    core = root / "memservice"
+    wrong = []
+    for file, tree in modules(core):
+        place = file.relative_to(core)
+        if place.parts[0] != "reasoning":  # it imports no services, and has bounds of another kind
+            wrong += beyond_their_caller(place.as_posix(), tree)
+    assert wrong == []
+    users = {
+        file.relative_to(core).parts[0] for file, tree in modules(core) for _, name in imports(tree) if name == "memservice.cli.operator"
+    }
+    assert users == {"cli"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "chat.ask_peer(rt, Principal.all(), workspace)",
+        "who = principal.Principal(admin=True)",
+        "who = Principal()",
+        "who = replace(who, admin=True)",
+        "who = access.principal_of(None)",
+        "who = auth.EVERYBODY",
+        "bounds = Bounds(place.key)",
+        "bounds = bounds.Bounds(place.key)",
+        "bounds = replace(bounds, said=TRUE)",
+        "bounds = of_observer(view, peer)",
+    ],
+)
+def test_the_check_of_callers_sees(code: str) -> None:
+    assert len(beyond_their_caller("services/new.py", ast.parse(code))) == 1

@@ -26,7 +26,7 @@ NOBODY = "No access token provided"
 SECURITY_SCHEME = "HTTPBearer"
 """Its name in the API's document."""
 
-EVERYBODY = Principal.all()
+EVERYBODY = rules.principal_of(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,8 @@ class RouteAccess:
     """The path names things by uid, as generation 1 does."""
     collection: str | None = None
     """The collection's own key will do."""
+    of_collections: bool = False
+    """Of peers' keys only those of generation 1 will do."""
     collections: bool = False
     """Keys of a collection are known here; everywhere else they open nothing."""
 
@@ -95,6 +97,8 @@ class Guard:
                 who = rules.as_member(view, who, path[access.session])
         if not (access.admin or access.handler):
             rules.require(who, workspace, peer=names.peer, session=names.session, member=access.member, collection=names.collection)
+        if access.of_collections:
+            rules.require_collections(who)
         if key is not None:
             self._usage.note(rt, key, now)
         return who

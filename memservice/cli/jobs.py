@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from memservice.cli.operator import OPERATOR
 from memservice.cli.options import Duration, State
 from memservice.cli.stores import opened
 from memservice.cli.tables import show_table
@@ -19,11 +20,8 @@ from memservice.services import jobs as service
 from memservice.services import outbox
 from memservice.services.jobs import Job, Which
 from memservice.services.paging import Paging
-from memservice.services.principal import Principal
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-WHO = Principal.all()
 
 
 def _filters(*, state: bool) -> Callable[[F], F]:
@@ -58,7 +56,7 @@ def list_(state_: State, /, limit: int, as_json: bool, **chosen: str | None) -> 
     """List tasks, newest first."""
     with opened(state_) as rt:
         rt.storage.check()
-        page = service.page(rt, WHO, Which(**chosen), Paging(size=limit))
+        page = service.page(rt, OPERATOR, Which(**chosen), Paging(size=limit))
     if as_json:
         for job in page.items:
             click.echo(json.dumps(_described(job), ensure_ascii=False))
@@ -91,7 +89,7 @@ def show(state_: State, /, id: str, as_json: bool) -> None:
     """Show a task: its unit, its tries, its last error, and what came of it."""
     with opened(state_) as rt:
         rt.storage.check()
-        described = _described(service.show(rt, WHO, id))
+        described = _described(service.show(rt, OPERATOR, id))
     if as_json:
         click.echo(json.dumps(described, ensure_ascii=False))
         return
@@ -110,7 +108,7 @@ def retry(state_: State, /, ids: tuple[str, ...], every: bool, **chosen: str | N
     _one_of(ids, every, chosen)
     with opened(state_) as rt:
         rt.storage.check()
-        click.echo(f"{service.retry(rt, WHO, Which(**chosen), ids or None)} to be tried again")
+        click.echo(f"{service.retry(rt, OPERATOR, Which(**chosen), ids or None)} to be tried again")
 
 
 @jobs.command()
@@ -123,7 +121,7 @@ def cancel(state_: State, /, ids: tuple[str, ...], every: bool, **chosen: str | 
     _one_of(ids, every, chosen)
     with opened(state_) as rt:
         rt.storage.check()
-        click.echo(f"{service.cancel(rt, WHO, Which(**chosen), ids or None)} cancelled")
+        click.echo(f"{service.cancel(rt, OPERATOR, Which(**chosen), ids or None)} cancelled")
 
 
 @jobs.command()
@@ -138,7 +136,7 @@ def purge(state_: State, /, state: str, age: timedelta | None, every: bool, **ch
     with opened(state_) as rt:
         rt.storage.check()
         before: datetime | None = None if age is None else rt.clock() - age
-        click.echo(f"{service.purge(rt, WHO, Which(state=state, **chosen), before)} erased")
+        click.echo(f"{service.purge(rt, OPERATOR, Which(state=state, **chosen), before)} erased")
 
 
 def _one_of(ids: tuple[str, ...], every: bool, chosen: dict[str, str | None]) -> None:

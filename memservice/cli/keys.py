@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import click
 
+from memservice.cli.operator import OPERATOR
 from memservice.cli.options import Duration, State
 from memservice.cli.stores import opened, schema_of
 from memservice.cli.tables import show_table
@@ -17,7 +18,6 @@ from memservice.domain.times import wire_seconds
 from memservice.runtime import Runtime
 from memservice.services import keys as service
 from memservice.services.paging import Paging
-from memservice.services.principal import Principal
 
 PAGE = 100
 _OPTION = {"workspace_id": "--workspace", "peer_id": "--peer", "session_id": "--session", "expires_at": "--expires", "label": "--label"}
@@ -53,7 +53,7 @@ def create(
         wanted = service.Wanted(workspace=workspace, peer=peer, session=session)
         try:
             expires_at = None if expires is None else rt.clock() + expires
-            minted = service.mint(rt, Principal.all(), wanted, expires_at, label)
+            minted = service.mint(rt, OPERATOR, wanted, expires_at, label)
         except OverflowError:
             raise click.BadParameter("that is longer than calendars go", param_hint="--expires") from None
         except InvalidInput as error:
@@ -92,10 +92,10 @@ def revoke(state: State, id: str | None, given: str | None) -> None:
     with opened(state) as rt:
         rt.storage.check()
         if id is not None:
-            service.revoke(rt, Principal.all(), id)
+            service.revoke(rt, OPERATOR, id)
         elif given is not None:
             shown = sys.stdin.read() if given == "-" else given
-            id = service.revoke_token(rt, Principal.all(), shown.strip()).uid
+            id = service.revoke_token(rt, OPERATOR, shown.strip()).uid
     click.echo(f"revoked {id}")
 
 
@@ -103,7 +103,7 @@ def _all(rt: Runtime) -> Iterator[ApiKey]:
     number = 0
     while True:
         number += 1
-        page = service.page(rt, Principal.all(), Paging(number, PAGE))
+        page = service.page(rt, OPERATOR, Paging(number, PAGE))
         yield from page.items
         if number >= page.pages:
             return

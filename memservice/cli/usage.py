@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
+from memservice.cli.operator import OPERATOR
 from memservice.cli.options import State
 from memservice.cli.stores import opened
 from memservice.cli.tables import show_table
 from memservice.domain.durations import parse_duration
 from memservice.domain.times import day_of
 from memservice.services import usage as service
-from memservice.services.principal import Principal
 from memservice.services.usage import Line
 
 FIELDS = {"day": "day", "workspace": "workspace_key", "task": "task", "model": "model", "provider": "provider"}
@@ -57,7 +57,7 @@ def usage(state: State, wanted: Sequence[str], workspace: str | None, since: str
     names = tuple(dict.fromkeys(wanted)) or ("day", "model")
     with opened(state) as rt:
         rt.storage.check()
-        lines = service.overall(rt, Principal.all(), [FIELDS[name] for name in names], workspace=workspace, since=since)
+        lines = service.overall(rt, OPERATOR, [FIELDS[name] for name in names], workspace=workspace, since=since)
     if as_json:
         for line in lines:
             click.echo(json.dumps(_described(names, line), ensure_ascii=False))

@@ -17,7 +17,8 @@ from memservice.pipeline.dream_rows import Material
 from memservice.pipeline.handler import Outcome, Prepared, Unfinished, nothing
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
-from memservice.services import dreams, evidence
+from memservice.services import dreams
+from memservice.services.bounds import of_observer
 from memservice.services.toolbox import Tools
 from memservice.spi.capabilities import Capability
 from memservice.spi.nouns.base import NEWEST
@@ -120,12 +121,8 @@ def _read(rt: Runtime, view: View, task: Task) -> Material | str:
     known = sorted(found, key=lambda row: (row.said_at, row.key))
     card = view.cards.one(collection.observer_key, collection.observed)
     rebuild = bool(task.payload.get("rebuild")) and card_only
-    bounds = evidence.Bounds(
-        collection.workspace_key,
-        narrowed=Where(observers=(collection.observer_key,), observed=(collection.observed_key,)),
-        condition=pair,
-        sessions=evidence.seen(view, observer),
-    )
+    narrowed = Where(observers=(collection.observer_key,), observed=(collection.observed_key,))
+    bounds = of_observer(view, observer).concluding(pair, narrowed)
     tools = Tools(rt, place.slug, bounds)
     request = ConsolidateRequest(
         observer=collection.observer,

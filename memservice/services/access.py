@@ -19,6 +19,7 @@ from memservice.spi.storage import View
 NOT_PERMISSIONED = "JWT not permissioned for this resource"
 OTHER_RESOURCE = "Unauthorized access to resource"
 ADMIN_ONLY = "Resource requires admin privileges"
+BARE_WORKSPACE = "A key of a peer or a session creates its workspace by its id alone: send no metadata and no configuration"
 
 
 def names_by_uid(claims: Claims) -> bool:
@@ -60,10 +61,18 @@ def translated(view: View, claims: Claims, collections: bool = False) -> Claims:
     return nothing if any(name is not None and name != meant for name, meant in given) else both
 
 
-def principal_of(claims: Claims) -> Principal:
-    """Who shows these claims. Those of the first generation are `translated` before."""
+def principal_of(claims: Claims | None) -> Principal:
+    """Who shows these claims; those of the first generation are `translated` before. None: nobody is asked for a key, and everybody may do
+    everything. Requests get their principal here and nowhere else."""
+    if claims is None:
+        return Principal(admin=True)
     return Principal(
-        admin=claims.admin, workspace=claims.workspace, peer=claims.peer, session=claims.session, collection=claims.collection_uid
+        admin=claims.admin,
+        workspace=claims.workspace,
+        peer=claims.peer,
+        session=claims.session,
+        collection=claims.collection_uid,
+        has_user_claim=bool(claims.user_uid),
     )
 
 
@@ -123,6 +132,13 @@ def require(
         raise Unauthorised(NOT_PERMISSIONED)
 
 
+def require_collections(who: Principal) -> None:
+    """Collections and documents are generation 1's, and its keys open them. To a key of a peer the later generations show no list of what
+    is known, and let it store none of that; so neither does generation 1."""
+    if who.is_peer and who.collection is None and not who.has_user_claim:
+        raise Unauthorised(NOT_PERMISSIONED)
+
+
 def require_key_of(who: Principal, workspace: str) -> None:
     """Any key of the workspace, however narrow: to get the workspace itself, and where the next rules decide."""
     if not who.admin and (who.workspace is None or who.workspace != workspace):
@@ -141,6 +157,11 @@ def may_update_peers(who: Principal) -> bool:
     return not who.is_session
 
 
+def may_update_sessions(who: Principal) -> bool:
+    """On the way of getting or creating it, a narrow key gets a session that exists as it is: it is all its members'."""
+    return not (who.is_peer or who.is_session)
+
+
 def require_create_session(who: Principal, workspace: str, session: str, scopes: Sequence[str]) -> None:
     """To get or create a session. A session's key: itself. A peer's key: a new one, or (`require_memberships`) one it is in.
 
@@ -157,6 +178,12 @@ def refuse_narrow(who: Principal) -> None:
     """What reaches beyond one peer or session, for instance the option `scope`, although the route is open to narrow keys."""
     if who.is_peer or who.is_session:
         raise Unauthorised(NOT_PERMISSIONED)
+
+
+def require_bare_workspace(who: Principal, metadata: object, configuration: object) -> None:
+    """A narrow key creates its workspace by the id alone: how the workspace is set up is not for one peer or session to say."""
+    if (who.is_peer or who.is_session) and (metadata or configuration):
+        raise Unauthorised(BARE_WORKSPACE)
 
 
 def require_own_peer(who: Principal, peer: str) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.errors import InvalidInput, NotFound, Problem
-from memservice.domain.filters import Node, all_of, recall_allowlist, where
+from memservice.domain.filters import recall_allowlist, where
 from memservice.domain.ids import new_uid
-from memservice.domain.records import ARCHIVED, DELETING, EXPLICIT, SCOPE, Message, Peer, Session, Workspace
+from memservice.domain.records import ARCHIVED, DELETING, SCOPE, Message, Peer, Session, Workspace
 from memservice.domain.values import strip_nul
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
@@ -32,8 +32,9 @@ from memservice.services import (
     scopes,
     sessions,
 )
+from memservice.services.bounds import Bounds, bounds_for, seen
 from memservice.services.embedding import Remote
-from memservice.services.evidence import Bounds, Collated, Gathered, ToolCall
+from memservice.services.evidence import Collated, Gathered, ToolCall
 from memservice.services.peers import shown_names
 from memservice.services.principal import Principal
 from memservice.services.toolbox import Tools
@@ -60,8 +61,6 @@ class ChatOptions:
     level: str = "low"
     response_format: Mapping[str, Any] | None = None
     stream: bool = False
-    archived: bool = False
-    """The session may be one that generation 1 archived, where it goes on."""
 
 
 class Answer:
@@ -136,6 +135,17 @@ class Answer:
 def ask_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: ChatOptions) -> Answer:
     """A question to a peer, about itself or a target. Nothing is created: what does not exist is NotFound."""
     access.require(who, workspace, peer=peer)
+    return _ask_peer(rt, who, workspace, peer, options)
+
+
+def ask_in_session(rt: Runtime, who: Principal, workspace: str, peer: str, session: str | None, options: ChatOptions) -> Answer:
+    """As `ask_peer`, in a session that may be one that generation 1 archived, where it goes on. The session's own key is let in too, and
+    answered from the session alone. That the session is the peer's, the caller has looked at."""
+    access.require(who, workspace, peer=peer, session=session)
+    return _ask_peer(rt, who, workspace, peer, replace(options, session=session), archived=True)
+
+
+def _ask_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: ChatOptions, *, archived: bool = False) -> Answer:
     if options.scope is not None:
         access.refuse_narrow(who)
         if options.filters or options.session:
@@ -148,26 +158,18 @@ def ask_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: Ch
         named = [*([options.session] if options.session else []), *(allowed or ())]
         # First, so that a peer's key does not learn which of the sessions that it is not in exist.
         access.require_memberships(view, who, named)
-        session = _readable(workspace, options.session, room, options.archived)
+        session = _readable(workspace, options.session, room, archived)
         observed = _target(view, place, asked, options.target)
         observer, sessions_allowed = asked, None if allowed is None else representation.session_keys(view, place, allowed)
         if isinstance(options.scope, str):
             observer = scopes.find(view, place, options.scope)
         elif options.scope is not None:
             sessions_allowed = representation.scoped_sessions(view, place, options.scope)
-        pair = representation.Bounds(observer, observed, sessions_allowed)
-        bounds = Bounds(
-            place.key,
-            subject=observed,
-            narrowed=pair.narrowed(),
-            condition=pair.condition(),
-            no_conclusions=sessions_allowed == (),
-            sessions=(session.key,) if session is not None else evidence.seen(view, observer, sessions_allowed),
-            said=_said(view, place, options, asked if who.is_peer else None),
-            has_chains=sessions_allowed is None,
-        )
+        mine = (session.key,) if session is not None else seen(view, observer, sessions_allowed)
+        pair = representation.pair_of(bounds_for(view, who, place), observer, observed, sessions_allowed)
+        bounds = pair.bounds.among(mine).saying(places.going_on(view, place.key, archived=archived)).about(observed)
         config = resolve(rt.defaults, session.configuration if session else None, place.configuration)
-        cards = _cards(view, asked, observer, observed) if config.card_use else {}
+        cards = _cards(view, asked, observer, observed) if config.card_use and bounds.has_cards else {}
         return _answer(rt, view, place, bounds, query, options, session, config, remote, cards, asked)
 
 
@@ -180,7 +182,8 @@ def ask_workspace(rt: Runtime, who: Principal, workspace: str, options: ChatOpti
     remote = recall.remote_vectors(rt, workspace, query, "dialectic_prefetch")
     with rt.storage.read() as view:
         place, session = _located_workspace(view, workspace, options.session)
-        bounds = replace(_workspace_bounds(view, place, session, options.scope), said=_said(view, place, options))
+        caller = bounds_for(view, who, place).saying(places.going_on(view, place.key))
+        bounds = _workspace_bounds(view, place, caller, session, options.scope)
         config = resolve(rt.defaults, session.configuration if session else None, place.configuration)
         return _answer(rt, view, place, bounds, query, options, session, config, remote)
 
@@ -231,12 +234,6 @@ def _target(view: View, place: Workspace, asked: Peer, target: str | None) -> Pe
     return found
 
 
-def _said(view: View, place: Workspace, options: ChatOptions, reader: Peer | None = None) -> Node:
-    """Which messages may be drawn on. A peer whose own key asks gets nothing that was said in a session after it left."""
-    going_on = places.going_on(view, place.key, archived=options.archived)
-    return going_on if reader is None else all_of(going_on, recall.open_to(view, reader))
-
-
 def _cards(view: View, asked: Peer, observer: Peer, observed: Peer) -> dict[str, list[str]]:
     """What is kept about the observed peer and, where it is another, what the asked one keeps about itself.
 
@@ -251,28 +248,17 @@ def _cards(view: View, asked: Peer, observer: Peer, observed: Peer) -> dict[str,
     return found
 
 
-def _workspace_bounds(view: View, place: Workspace, session: Session | None, scope: str | Sequence[str] | None) -> Bounds:
+def _workspace_bounds(view: View, place: Workspace, caller: Bounds, session: Session | None, scope: str | Sequence[str] | None) -> Bounds:
     if isinstance(scope, str):
         holder = scopes.find(view, place, scope)
-        return Bounds(
-            place.key,
-            narrowed=Where(observers=(holder.key,)),
-            condition=where(observer_key=holder.key),
-            sessions=evidence.seen(view, holder),
-        )
+        held = caller.concluding(where(observer_key=holder.key), Where(observers=(holder.key,)))
+        return held.among(seen(view, holder))
     # Scopes hold copies of what others hold.
-    ordinary = scopes.held_by_others(view, place)
+    ordinary = caller.concluding(scopes.held_by_others(view, place))
     if scope is None:
-        return Bounds(place.key, condition=ordinary, sessions=None if session is None else (session.key,))
+        return ordinary if session is None else ordinary.among((session.key,))
     keys = representation.scoped_sessions(view, place, scope)
-    return Bounds(
-        place.key,
-        narrowed=Where(levels=(EXPLICIT,), sessions=keys[: representation.MAX_SESSIONS]),
-        condition=all_of(ordinary, where(level=EXPLICIT, session_key=keys)),
-        no_conclusions=not keys,
-        sessions=keys,
-        has_chains=False,
-    )
+    return ordinary.among(keys).stating_in(keys)
 
 
 def _answer(

@@ -13,6 +13,7 @@ from memservice.domain.records import ACTIVE, DELETED, EXPLICIT, LIVE, Collectio
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
 from memservice.services import access, indexing, listeners, naming, recall, scopes, told, workspaces
+from memservice.services.bounds import bounds_for
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.principal import Principal
 from memservice.spi.storage import View
@@ -29,19 +30,19 @@ class ConclusionDraft:
     """Of a document of generation 1."""
 
 
-def create(
-    rt: Runtime, who: Principal, workspace: str, drafts: Sequence[ConclusionDraft], *, of_any_length: bool = False
-) -> list[Conclusion]:
-    """Store explicit conclusions, all or none. Peers and sessions must exist; equal ones are not merged on this way in.
-
-    `of_any_length`: also such as are longer than what is embedded of them.
-    """
+def create(rt: Runtime, who: Principal, workspace: str, drafts: Sequence[ConclusionDraft]) -> list[Conclusion]:
+    """Store explicit conclusions, all or none. Peers and sessions must exist; equal ones are not merged on this way in."""
     access.require(who, workspace)
+    return store(rt, workspace, drafts)
+
+
+def store(rt: Runtime, workspace: str, drafts: Sequence[ConclusionDraft], *, of_any_length: bool = False) -> list[Conclusion]:
+    """As `create`, where it is settled that the caller may. `of_any_length`: also such as are longer than what is embedded of them."""
     texts = [_content(rt, draft, index, of_any_length) for index, draft in enumerate(drafts)]
     _hear(rt, drafts, texts)
     vectors = indexing.embed_inline(rt, texts)
 
-    def store(view: View) -> list[Conclusion]:
+    def add(view: View) -> list[Conclusion]:
         place = workspaces.require(view, workspace)
         known = view.peers.by_slugs(place.key, sorted({name for draft in drafts for name in (draft.observer, draft.observed)}))
         sessions = _sessions(view, place, drafts)
@@ -80,7 +81,7 @@ def create(
         view.tasks.add(indexing.index_conclusions(rt, view, place.key, stored, vectors))
         return stored
 
-    return rt.storage.write(store)
+    return rt.storage.write(add)
 
 
 def _hear(rt: Runtime, drafts: Sequence[ConclusionDraft], texts: Sequence[str]) -> None:
@@ -208,13 +209,14 @@ def query(
         observer, observed = pair.get(str(named["observer"])), pair.get(str(named["observed"]))
         if observer is None or observed is None:
             return []
-        narrowed = Where(
+        fitting = Where(
             sessions=recall.sessions_named(view, place, condition),
             observers=(observer.key,),
             observed=(observed.key,),
             levels=texts_named(condition, "level"),
         )
-        found = recall.find_conclusions(rt, view, place.key, text, top_k, narrowed, condition, distance, remote)
+        within = bounds_for(view, who, place).concluding(condition, fitting)
+        found = recall.find_conclusions(rt, view, within, text, top_k, distance, remote)
         return [item.conclusion for item in found]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from memservice.domain import tokens
 from memservice.domain.errors import InvalidInput, Problem
@@ -12,9 +12,10 @@ from memservice.domain.records import LONG, SHORT, Message, Peer, Session, Summa
 from memservice.domain.values import name_problem
 from memservice.runtime import Runtime
 from memservice.services import access, cards, naming, places, recall, representation, scopes, told
+from memservice.services.bounds import MAX_SESSIONS, bounds_for
 from memservice.services.embedding import NOT_ASKED, Remote
 from memservice.services.principal import Principal
-from memservice.services.representation import Bounds, RepresentationOptions
+from memservice.services.representation import RepresentationOptions
 from memservice.services.representation_text import Selection, markdown, plain
 from memservice.spi.storage import View
 
@@ -74,11 +75,11 @@ def of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: Rep
     remote = recall.remote_vectors(rt, workspace, options.search_query, "session_context_search") if options.search_query else NOT_ASKED
     with rt.storage.read() as view:
         # First, since it refuses scopes.
-        bounds = representation.bounds_of(view, workspace, peer, options, "query")
+        pair = representation.pair_for(view, who, workspace, peer, options, "query")
         card = cards.of(view, workspace, peer, options.target)
         known = Selection()
-        if bounds is not None:
-            known = representation.select(rt, view, bounds, options, rt.settings.representation.max_tokens, remote)
+        if pair is not None:
+            known = representation.select(rt, view, pair, options, rt.settings.representation.max_tokens, remote)
     found = PeerContext(peer, options.target or peer, known, card)
     told.peer_context(rt, workspace, options, found, began)
     return found
@@ -103,9 +104,7 @@ def _of_session(rt: Runtime, who: Principal, workspace: str, session: str, optio
     if options.scope is not None:
         access.refuse_narrow(who)
     _check(session, options)
-    if who.is_session:
-        access.require_sessions(who, options.sessions or ())
-        options = replace(options, sessions=None, limit_to_session=True)  # what was said elsewhere is not for its key
+    access.require_sessions(who, options.sessions or ())
     limit = rt.settings.app.get_context_max_tokens
     budget = limit if options.tokens is None else options.tokens
     if budget > limit:
@@ -118,7 +117,7 @@ def _of_session(rt: Runtime, who: Principal, workspace: str, session: str, optio
         known: Selection | None = None
         card: list[str] | None = None
         if options.peer_target:
-            known, card, spent = _about_target(rt, view, workspace, located.workspace, located.session, options, budget, remote)
+            known, card, spent = _about_target(rt, view, who, workspace, located.workspace, located.session, options, budget, remote)
             budget -= spent
         found = located.session
         if found is None or budget <= 0:
@@ -145,8 +144,8 @@ def _check(session: str, options: SessionContextOptions) -> None:
         raise _refused("sessions", "sessions cannot be combined with limit_to_session")
     if not target:
         raise _refused("sessions", "peer_target must be provided if sessions is provided")
-    if len(options.sessions) > representation.MAX_SESSIONS:
-        raise _refused("sessions", f"At most {representation.MAX_SESSIONS} sessions can be listed, got {len(options.sessions)}")
+    if len(options.sessions) > MAX_SESSIONS:
+        raise _refused("sessions", f"At most {MAX_SESSIONS} sessions can be listed, got {len(options.sessions)}")
     for index, name in enumerate(options.sessions):
         problem = name_problem(name)
         if problem:
@@ -162,6 +161,7 @@ def _refused(field: str, message: str) -> InvalidInput:
 def _about_target(
     rt: Runtime,
     view: View,
+    who: Principal,
     workspace: str,
     place: Workspace | None,
     session: Session | None,
@@ -174,6 +174,7 @@ def _about_target(
     found: dict[str, Peer] = {}
     observer: Peer | None = None
     allowed: tuple[int, ...] | None = None
+    caller = None if place is None else bounds_for(view, who, place)
     if place is not None:
         found = view.peers.by_slugs(place.key, [name for name in (target, options.peer_perspective) if name])
         naming.refuse_scope(target, found.get(target), ("query", "peer_target"))
@@ -187,17 +188,17 @@ def _about_target(
         allowed = _allowed_sessions(view, place, session, options)
     elif options.scope is not None:
         raise scopes.missing(options.scope, workspace)
-    elif options.limit_to_session or options.sessions is not None:
+    elif options.limit_to_session or options.sessions is not None or who.is_session:
         allowed = ()
     card: list[str] | None = None
-    if allowed is None:
+    if allowed is None and (caller is None or caller.has_cards):
         # What a card says cannot be told apart by session, so it is left out whenever only some sessions may speak.
         if observer is None:
             raise cards.no_observer(workspace, options.peer_perspective or target)
         card = cards.held(view, observer, target)
     observed = found.get(target)
     selection = Selection()
-    if observer is not None and observed is not None:
+    if caller is not None and observer is not None and observed is not None:
         wanted = RepresentationOptions(
             search_query=options.search_query,
             search_top_k=options.search_top_k,
@@ -207,8 +208,8 @@ def _about_target(
         )
         # Half of a small budget at most, so that the session itself still gets a word in.
         share = min(rt.settings.representation.max_tokens, max(budget // 2, 0))
-        bounds = Bounds(observer, observed, allowed)
-        selection = representation.select(rt, view, bounds, wanted, share, remote)
+        pair = representation.pair_of(caller, observer, observed, allowed)
+        selection = representation.select(rt, view, pair, wanted, share, remote)
     spent = tokens.count(plain(selection)) + (tokens.count("\n".join(card)) if card else 0)
     return selection, card, spent
 

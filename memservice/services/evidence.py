@@ -9,12 +9,13 @@ from functools import cache
 from itertools import zip_longest
 
 from memservice.domain import ranking
-from memservice.domain.filters import TRUE, Node, all_of, where
-from memservice.domain.records import EXPLICIT, LEVELS, PEER, SCOPE, Conclusion, Message, Peer, Session
+from memservice.domain.filters import TRUE, all_of, where
+from memservice.domain.records import EXPLICIT, LEVELS, PEER, Conclusion, Message, Peer, Session
 from memservice.domain.text import analyse
 from memservice.domain.words import MONTHS
 from memservice.runtime import Runtime
 from memservice.services import embedding, recall
+from memservice.services.bounds import Bounds
 from memservice.services.embedding import NOT_ASKED, Remote
 from memservice.services.indexing import CONCLUSION
 from memservice.services.peers import spoken_name
@@ -23,7 +24,7 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.nouns.base import NEWEST
 from memservice.spi.reasoner import Evidence, Reasoner
 from memservice.spi.storage import View
-from memservice.spi.where import EVERYTHING, Where
+from memservice.spi.where import Where
 
 PER_KIND = {"minimal": 10}
 """Conclusions, and messages, that are looked up for a question, by reasoning level."""
@@ -41,24 +42,6 @@ MAX_WORDS = 64
 
 _WORD = re.compile(r"[A-Za-z0-9_-]{1,512}")
 _QUESTION = frozenset("?？؟")
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What may be looked at."""
-
-    workspace: int
-    subject: Peer | None = None
-    """Whom the question is about, where that is settled."""
-    narrowed: Where = EVERYTHING
-    condition: Node = TRUE
-    no_conclusions: bool = False
-    sessions: tuple[int, ...] | None = None
-    """Sessions whose messages may be looked at; None: all of the workspace."""
-    said: Node = TRUE
-    """What else holds for the messages that may be looked at."""
-    has_chains: bool = True
-    """Whether it may be followed what rests on what; not where only certain sessions may speak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +122,10 @@ def gather(
     if Capability.COSTLY in reasoner.capabilities:
         explicit = _conclusions(rt, view, bounds, query, number, remote, (EXPLICIT,))
         derived = _conclusions(rt, view, bounds, query, number, remote, DERIVED)
-        messages = recall.find_messages(rt, view, bounds.workspace, query, MESSAGES_AHEAD, bounds.said, bounds.sessions, remote)
+        messages = recall.find_messages(rt, view, bounds, query, MESSAGES_AHEAD, remote)
         return Gathered([*explicit, *derived], messages, recent)
     found = _found(rt, view, bounds, query, number, remote)
-    messages = recall.find_messages(rt, view, bounds.workspace, query, number, bounds.said, bounds.sessions, remote)
+    messages = recall.find_messages(rt, view, bounds, query, number, remote)
     if not embedding.understands(rt, view.spaces.active(bounds.workspace, CONCLUSION)):
         found = [item for item in found if wish.meets_conclusion(item)]
         messages = wish.relevant_messages(messages)
@@ -160,11 +143,9 @@ def _found(rt: Runtime, view: View, bounds: Bounds, query: str, number: int, rem
     """Twice as many conclusions as are wanted, since several observers may hold the same."""
     if bounds.no_conclusions:
         return []
-    narrowed, condition = bounds.narrowed, bounds.condition
     if levels:
-        levels = levels if narrowed.levels is None else tuple(level for level in levels if level in narrowed.levels)
-        narrowed, condition = replace(narrowed, levels=levels), all_of(condition, where(level=levels))
-    return recall.find_conclusions(rt, view, bounds.workspace, query, number * 2, narrowed, condition, remote=remote)
+        bounds = bounds.concluding(where(level=levels), Where(levels=levels))
+    return recall.find_conclusions(rt, view, bounds, query, number * 2, remote=remote)
 
 
 def _conclusions(
@@ -189,7 +170,7 @@ def _newest_conclusions(view: View, bounds: Bounds, wish: _Wish, number: int) ->
 
 def _newest_messages(rt: Runtime, view: View, bounds: Bounds, wish: _Wish, number: int) -> list[Message]:
     said = TRUE if wish.subject is None else where(author_key=wish.subject.key)
-    return recall.find_messages(rt, view, bounds.workspace, "", number, all_of(said, bounds.said), bounds.sessions)
+    return recall.find_messages(rt, view, bounds.saying(said), "", number)
 
 
 @cache
@@ -237,13 +218,6 @@ class _Wish:
         day = message.created_at
         terms = analyse(f"{day.day} {MONTHS[day.month - 1]} {day.year} {message.content}")
         return not (self._wanted or self._names).isdisjoint(terms)
-
-
-def seen(view: View, observer: Peer, allowed: Sequence[int] | None = None) -> tuple[int, ...]:
-    """Sessions that the observer is or was in, as far as they are allowed. A scope sees those that are in it now."""
-    memberships = view.members.of_peer(observer.key, active=observer.kind == SCOPE)
-    keys = {member.session_key for member in memberships}
-    return tuple(sorted(keys if allowed is None else keys & set(allowed)))
 
 
 def tail(view: View, session: Session, budget: int) -> list[Message]:

@@ -66,6 +66,11 @@ def create(
     this session has seen before, the messages stored then are returned and nothing is stored; InvalidInput if they are other messages.
     """
     access.require(who, workspace, session=session)
+    return create_in(rt, workspace, session, drafts, idempotency_key)
+
+
+def create_in(rt: Runtime, workspace: str, session: str, drafts: Sequence[Draft], idempotency_key: str | None = None) -> list[Message]:
+    """As `create`, where it is settled that the caller may."""
     once = None if idempotency_key is None else idempotency.request(idempotency_key, [_asked(draft) for draft in drafts])
     prepared = [prepare(rt, draft, ("body", "messages", index)) for index, draft in enumerate(drafts)]
 

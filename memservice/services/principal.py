@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class Principal:
     """The bearer of a request: everything (`admin`), or what its key names. Of several names the narrowest counts.
 
-    Services hand it to `memservice.services.access` before anything else. One that names nothing may do nothing.
+    Services hand it to `memservice.services.access` before anything else. One that names nothing may do nothing. A request's is made by
+    `access.principal_of` alone, a command's is `memservice.cli.operator.OPERATOR`; no service makes one for itself.
     """
 
     admin: bool = False
@@ -20,11 +21,8 @@ class Principal:
     """The uid of generation 1's collection, on its routes: then the key is that collection's alone."""
     member_of: str | None = None
     """A session of which the peer was found to be an active member, in this request (`access.as_member`)."""
-
-    @classmethod
-    def all(cls) -> Principal:
-        """May do everything: the caller while authentication is off, and the service itself."""
-        return cls(admin=True)
+    has_user_claim: bool = False
+    """The key is one of generation 1 and names its peer by the claim `us`: it opens the user's collections, as it always did."""
 
     @property
     def is_peer(self) -> bool:

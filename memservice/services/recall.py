@@ -15,13 +15,13 @@ from memservice.domain import ranking
 from memservice.domain.dates import NamedDate, dates_named
 from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import FALSE, TRUE, Node, all_of, parse_filters, resources, texts_named, where
-from memservice.domain.filters.ast import Any_, Compare, Not
 from memservice.domain.names import candidate_name_tokens, without_names
-from memservice.domain.records import ACTIVE, DELETING, SCOPE, Conclusion, Message, Peer, Space, Workspace
+from memservice.domain.records import ACTIVE, DELETING, Conclusion, Message, Peer, Space, Workspace
 from memservice.domain.text import analyse
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
 from memservice.services import access, embedding, places, scopes
+from memservice.services.bounds import MAX_SESSIONS, Bounds, bounds_for, seen_by
 from memservice.services.embedding import NOT_ASKED, Remote
 from memservice.services.indexing import CONCLUSION, MESSAGE
 from memservice.services.nearest import nearest
@@ -49,9 +49,6 @@ LENDERS = 4
 _NOTHING: frozenset[str] = frozenset()
 
 NEWEST_STORED = (Order("key", descending=True),)
-
-MAX_SESSIONS = 1_000
-"""Sessions that an index can be narrowed to; more are filtered afterwards."""
 
 FEW = 1_000
 """Rows that match a filter that no index knows and are ranked one by one, where looking further down the list would take longer."""
@@ -138,7 +135,8 @@ def search(
             condition = all_of(condition, where(author_key=located.peer.key))
         if session is None:
             condition = all_of(condition, places.going_on(view, place.key))
-        return find_messages(rt, view, place.key, query, limit, condition, sessions, remote)
+        within = bounds_for(view, who, place).saying(condition)
+        return find_messages(rt, view, within if sessions is None else within.among(sessions), query, limit, remote)
 
 
 def _without_fixed(filters: object, session: str | None, peer: str | None, scope: str | None) -> tuple[object, str | None]:
@@ -179,42 +177,16 @@ def perspective_of(view: View, workspace: Workspace, peer: str) -> Node:
     return FALSE if found is None else seen_by(view, found)
 
 
-def seen_by(view: View, peer: Peer) -> Node:
-    """Messages of the peer's sessions, stored while it was a member. A scope sees its sessions whole.
-
-    Their own times do not count: callers give those, and conversations of long ago are stored for members of today.
-    """
-    if peer.kind == SCOPE:
-        return where(session_key=tuple(member.session_key for member in scopes.member_sessions(view, peer)))
-    whole: list[int] = []
-    spans: list[Node] = []
-    for member in view.members.of_peer(peer.key):
-        if member.joined_seq == 0 and member.left_seq is None:
-            whole.append(member.session_key)
-            continue
-        span = all_of(where(session_key=member.session_key), Compare("seq", "gt", member.joined_seq))
-        spans.append(span if member.left_seq is None else all_of(span, Compare("seq", "lte", member.left_seq)))
-    return Any_((where(session_key=tuple(whole)), *spans))
-
-
-def open_to(view: View, peer: Peer) -> Node:
-    """The condition on messages of the peer's sessions that its own key may be told: what was stored after it left is not its own."""
-    left = ((member.session_key, member.left_seq) for member in view.members.of_peer(peer.key))
-    later = tuple(all_of(where(session_key=session), Compare("seq", "gt", seq)) for session, seq in left if seq is not None)
-    return Not(Any_(later)) if later else TRUE
-
-
 def find_messages(
     rt: Runtime,
     view: View,
-    workspace: int,
+    bounds: Bounds,
     query: str,
     limit: int,
-    condition: Node = TRUE,
-    sessions: tuple[int, ...] | None = None,
     remote: Remote = NOT_ASKED,
 ) -> list[Message]:
-    """The best `limit` messages for a query, best first, that match and lie in `sessions` (None: anywhere in the workspace)."""
+    """The best `limit` messages within the bounds for a query, best first."""
+    workspace, condition, sessions = bounds.workspace, bounds.said, bounds.sessions
     if sessions is not None and len(sessions) > MAX_SESSIONS:
         condition, sessions = all_of(condition, where(session_key=sessions)), None
     narrowed = EVERYTHING if sessions is None else Where(sessions=sessions)
@@ -342,19 +314,18 @@ class Found:
 def find_conclusions(
     rt: Runtime,
     view: View,
-    workspace: int,
+    bounds: Bounds,
     query: str,
     limit: int,
-    narrowed: Where = EVERYTHING,
-    condition: Node = TRUE,
     max_distance: float | None = None,
     remote: Remote = NOT_ASKED,
 ) -> list[Found]:
-    """The best `limit` live conclusions for a query, best first.
+    """The best `limit` live conclusions within the bounds for a query, best first.
 
     `max_distance` bounds the cosine distance. Distances of an embedder that does not understand paraphrases say little about a row
     that shares the query's words, so there the bound applies only to rows that share none.
     """
+    workspace, narrowed, condition = bounds.workspace, bounds.narrowed, bounds.condition
     question = understand(view, workspace, query)
     space = view.spaces.active(workspace, CONCLUSION)
     vector = embedding.vector_in(rt, space, question.unnamed, remote)

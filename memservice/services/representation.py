@@ -7,14 +7,15 @@ are ranked together and taken best first; only what is left of the budget goes t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from memservice.domain import tokens
 from memservice.domain.errors import InvalidInput
-from memservice.domain.filters import FALSE, Node, all_of, recall_allowlist, where
-from memservice.domain.records import EXPLICIT, Conclusion, Message, Peer, Workspace
+from memservice.domain.filters import Node, all_of, recall_allowlist, where
+from memservice.domain.records import Conclusion, Message, Peer, Workspace
 from memservice.runtime import Runtime
 from memservice.services import access, naming, places, recall, scopes
+from memservice.services.bounds import MAX_SESSIONS, Bounds, bounds_for, seen_by
 from memservice.services.embedding import NOT_ASKED, Remote
 from memservice.services.peers import shown_names
 from memservice.services.principal import Principal
@@ -24,7 +25,6 @@ from memservice.spi.rows import Order
 from memservice.spi.storage import View
 from memservice.spi.where import Where
 
-MAX_SESSIONS = 1_000
 FREQUENT = (Order("times_derived", descending=True), Order("created_at", descending=True), Order("key"))
 
 
@@ -44,23 +44,20 @@ class RepresentationOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """Whose memory of whom, and from which sessions (keys; None: all). A list admits explicit conclusions only, because what was
-    derived from several sessions carries the stamp of one."""
+class Pair:
+    """Whose memory of whom, and how much of it may be looked at."""
 
     observer: Peer
     observed: Peer
-    sessions: tuple[int, ...] | None = None
+    bounds: Bounds
 
-    def condition(self) -> Node:
-        pair = where(observer_key=self.observer.key, observed_key=self.observed.key)
-        return pair if self.sessions is None else all_of(pair, where(level=EXPLICIT, session_key=self.sessions))
 
-    def narrowed(self) -> Where:
-        where_ = Where(observers=(self.observer.key,), observed=(self.observed.key,))
-        if self.sessions is None:
-            return where_
-        return replace(where_, levels=(EXPLICIT,), sessions=self.sessions[:MAX_SESSIONS])
+def pair_of(caller: Bounds, observer: Peer, observed: Peer, sessions: tuple[int, ...] | None = None) -> Pair:
+    """The memory of a pair as far as the caller may learn it, from these sessions only if there is a list of them. A list admits explicit
+    conclusions only, because what was derived from several sessions carries the stamp of one."""
+    condition = where(observer_key=observer.key, observed_key=observed.key)
+    mine = caller.concluding(condition, Where(observers=(observer.key,), observed=(observed.key,)))
+    return Pair(observer, observed, mine if sessions is None else mine.among(sessions).stating_in(sessions))
 
 
 def of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: RepresentationOptions) -> str:
@@ -77,10 +74,10 @@ def known_of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, option
     remote = recall.remote_vectors(rt, workspace, options.search_query, "search_memory") if options.search_query else NOT_ASKED
     with rt.storage.read() as view:
         access.require_memberships(view, who, allowed or ())
-        bounds = bounds_of(view, workspace, peer, options)
-        if bounds is None:
+        pair = pair_for(view, who, workspace, peer, options)
+        if pair is None:
             return Selection()
-        return select(rt, view, bounds, options, rt.settings.representation.max_tokens, remote)
+        return select(rt, view, pair, options, rt.settings.representation.max_tokens, remote)
 
 
 def allowed_sessions(options: RepresentationOptions) -> list[str] | None:
@@ -89,8 +86,11 @@ def allowed_sessions(options: RepresentationOptions) -> list[str] | None:
     return [options.session] if allowed is None and options.session is not None else allowed
 
 
-def bounds_of(view: View, workspace: str, peer: str, options: RepresentationOptions, part: str = "body") -> Bounds | None:
-    """Whose memory is asked for; None where a peer does not exist. An unknown scope is NotFound. `part`: where the options stood."""
+def pair_for(view: View, who: Principal, workspace: str, peer: str, options: RepresentationOptions, part: str = "body") -> Pair | None:
+    """Whose memory is asked for, and what the caller may learn of it; None where a peer does not exist. An unknown scope is NotFound.
+
+    `part`: where the options stood.
+    """
     if options.scope is not None and (options.filters or options.session):
         raise InvalidInput.at("body", "scope", message="scope cannot be combined with session_id or filters")
     allowed = allowed_sessions(options)
@@ -113,7 +113,7 @@ def bounds_of(view: View, workspace: str, peer: str, options: RepresentationOpti
         sessions = scoped_sessions(view, place, options.scope)
     if observer is None or observed is None:
         return None
-    return Bounds(observer, observed, sessions)
+    return pair_of(bounds_for(view, who, place), observer, observed, sessions)
 
 
 def session_keys(view: View, place: Workspace, names: Sequence[str]) -> tuple[int, ...]:
@@ -167,14 +167,14 @@ class _Basket:
             self.messages[message.key] = message
 
 
-def select(rt: Runtime, view: View, bounds: Bounds, options: RepresentationOptions, budget: int, remote: Remote = NOT_ASKED) -> Selection:
+def select(rt: Runtime, view: View, pair: Pair, options: RepresentationOptions, budget: int, remote: Remote = NOT_ASKED) -> Selection:
     """Choose within the bounds: at most `max_conclusions` items and, for a query, at most `budget` tokens of text."""
-    if bounds.sessions is not None and not bounds.sessions:
+    if pair.bounds.no_conclusions:
         return Selection()
     basket = _Basket(options.max_conclusions, budget if options.search_query else None)
     if options.search_query:
-        _take_best(rt, view, bounds, options, basket, remote)
-    workspace, condition = bounds.observed.workspace_key, bounds.condition()
+        _take_best(rt, view, pair, options, basket, remote)
+    workspace, condition = pair.bounds.workspace, pair.bounds.condition
     if options.include_most_frequent and not basket.full:
         share = options.max_conclusions // (3 if options.search_query else 2)
         for conclusion in view.conclusions.page(workspace, condition, FREQUENT, limit=share) if share else ():
@@ -183,22 +183,19 @@ def select(rt: Runtime, view: View, bounds: Bounds, options: RepresentationOptio
         for conclusion in view.conclusions.page(workspace, condition, NEWEST, limit=options.max_conclusions):
             basket.take_conclusion(conclusion)
     quoted = list(basket.messages.values())
-    speakers = shown_names(view, workspace, [bounds.observed]) if quoted else {}
+    speakers = shown_names(view, workspace, [pair.observed]) if quoted else {}
     return Selection(list(basket.conclusions.values()), quoted, speakers)
 
 
-def _take_best(rt: Runtime, view: View, bounds: Bounds, options: RepresentationOptions, basket: _Basket, remote: Remote) -> None:
+def _take_best(rt: Runtime, view: View, pair: Pair, options: RepresentationOptions, basket: _Basket, remote: Remote) -> None:
     """Conclusions and what the observed peer said itself, ranked together by reciprocal rank, best first."""
     query = options.search_query or ""
-    workspace = bounds.observed.workspace_key
     limit = min(options.search_top_k or options.max_conclusions, options.max_conclusions)
-    found = recall.find_conclusions(
-        rt, view, workspace, query, limit, bounds.narrowed(), bounds.condition(), options.search_max_distance, remote
-    )
+    found = recall.find_conclusions(rt, view, pair.bounds, query, limit, options.search_max_distance, remote)
     said: list[Message] = []
     # A message has no distance that the caller's bound could be held against.
     if options.search_max_distance is None:
-        said = recall.find_messages(rt, view, workspace, query, limit, _quotable(view, bounds), bounds.sessions, remote)
+        said = recall.find_messages(rt, view, pair.bounds.saying(_quotable(view, pair)), query, limit, remote)
     for rank in range(max(len(found), len(said))):
         if rank < len(found):
             basket.take_conclusion(found[rank].conclusion)
@@ -206,11 +203,7 @@ def _take_best(rt: Runtime, view: View, bounds: Bounds, options: RepresentationO
             basket.take_message(said[rank])
 
 
-def _quotable(view: View, bounds: Bounds) -> Node:
+def _quotable(view: View, pair: Pair) -> Node:
     """Messages by the observed peer, in sessions that go on, that the observer can have seen."""
-    own = all_of(where(author_key=bounds.observed.key), places.going_on(view, bounds.observed.workspace_key))
-    if bounds.observer.key == bounds.observed.key:
-        return own
-    if bounds.sessions is not None and not bounds.sessions:
-        return FALSE
-    return all_of(own, recall.seen_by(view, bounds.observer))
+    own = all_of(where(author_key=pair.observed.key), places.going_on(view, pair.bounds.workspace))
+    return own if pair.observer.key == pair.observed.key else all_of(own, seen_by(view, pair.observer))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memservice.domain.errors import InvalidInput, Problem
+from memservice.domain.filters import all_of, parse_filters, resources, where
 from memservice.domain.records import Message, Peer
 from memservice.runtime import Runtime
-from memservice.services import access, messages, peers
+from memservice.services import access, messages, peers, places
 from memservice.services.messages import Draft
 from memservice.services.paging import Page, Paging
 from memservice.services.principal import Principal
-
-_SERVICE = Principal.all()
 
 
 def session_of(peer: Peer) -> str:
@@ -33,15 +32,17 @@ def create(
     ]
     if strangers:
         raise InvalidInput(*strangers)
-    found, _ = peers.get_or_create(rt, _SERVICE, workspace, peer, None, None)
-    return messages.create(rt, _SERVICE, workspace, session_of(found), drafts, idempotency_key)
+    found, _ = peers.get_or_create(rt, who, workspace, peer, None, None)
+    return messages.create_in(rt, workspace, session_of(found), drafts, idempotency_key)
 
 
 def page(rt: Runtime, who: Principal, workspace: str, peer: str, filters: object, paging: Paging) -> Page[Message]:
-    """Those of the peer, in the order in which they were stored; none of a peer that does not exist."""
+    """Those that the peer said there, in the order in which they were stored; none of a peer that does not exist."""
     access.require(who, workspace, peer=peer)
+    condition = parse_filters(filters, resources.MESSAGE, workspace=workspace)
     with rt.storage.read() as view:
         found = view.workspaces.locate(workspace, peer=peer).peer
-    if found is None:
-        return Page([], 0, paging.page, paging.size)
-    return messages.page(rt, _SERVICE, workspace, session_of(found), filters, paging)
+        room = None if found is None else places.locate(view, workspace, session=session_of(found)).session
+        if found is None or room is None:
+            return Page([], 0, paging.page, paging.size)
+        return messages.page_of(view, room, all_of(condition, where(author_key=found.key)), paging)

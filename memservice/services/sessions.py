@@ -121,17 +121,30 @@ def get_or_create(
     members: Mapping[str, MemberConfig] | None = None,
     scope_names: Sequence[str] | None = None,
 ) -> tuple[Session, bool]:
-    """The session and whether it was created now. Metadata replaces, configuration merges by section, peers are added."""
+    """The session and whether it was created now. Metadata replaces, configuration merges by section, peers are added.
+
+    A key of a peer or a session gets one that exists as it is: it is all its members', and nothing of the request is applied.
+    """
     access.require_create_session(who, workspace, slug, scope_names or ())
     naming.require_name(slug, ("body", "id"))
-    if metadata is None and config is None and not members and not scope_names:
+    as_it_is = not access.may_update_sessions(who)
+    if as_it_is or (metadata is None and config is None and not members and not scope_names):
         with rt.storage.read() as view:
-            found = places.locate(view, workspace, session=slug).session
-            if found is not None:
-                access.require_memberships(view, who, [slug])
+            found = view.workspaces.locate(workspace, session=slug).session
+            if found is not None and as_it_is:
+                return _as_it_is(view, who, workspace, found), False
         if found is not None and found.state == ACTIVE:
             return found, False
-    return _upsert(rt, who, workspace, slug, metadata, config, members or {}, scope_names or (), ("body", "id"))
+    unless = who if as_it_is else None
+    return _upsert(rt, workspace, slug, metadata, config, members or {}, scope_names or (), ("body", "id"), as_it_is_for=unless)
+
+
+def _as_it_is(view: View, who: Principal, workspace: str, found: Session) -> Session:
+    # First: that it is there, or about to be erased, is for its members alone.
+    access.require_memberships(view, who, [found.slug])
+    if found.state != ACTIVE:
+        raise not_found(workspace, found.slug)
+    return found
 
 
 def update(
@@ -139,12 +152,11 @@ def update(
 ) -> Session:
     """Metadata is replaced, configuration merged by section. Creates a session that is missing."""
     access.require(who, workspace, session=slug)
-    return _upsert(rt, who, workspace, slug, metadata, config, {}, (), PATH)[0]
+    return _upsert(rt, workspace, slug, metadata, config, {}, (), PATH)[0]
 
 
 def _upsert(
     rt: Runtime,
-    who: Principal,
     workspace: str,
     slug: str,
     metadata: Mapping[str, Any] | None,
@@ -152,21 +164,23 @@ def _upsert(
     members: Mapping[str, MemberConfig],
     scope_names: Sequence[str],
     loc: naming.Loc,
+    as_it_is_for: Principal | None = None,
 ) -> tuple[Session, bool]:
+    """`as_it_is_for`: a caller who gets an existing session as it is."""
     stored = naming.metadata(metadata)
     settings = naming.settings_of(rt, config)
     scopes.require_names(scope_names)
 
     def change(view: View) -> tuple[Session, bool]:
         place, _ = workspaces.ensure(rt, view, workspace)
+        # Peers are made before the session's row is held, so a caller who may not change it is answered before either.
+        found = None if as_it_is_for is None else view.sessions.by_slug(place.key, slug)
+        if as_it_is_for is not None and found is not None:
+            return _as_it_is(view, as_it_is_for, workspace, found), False
         joining = _peers_to_join(rt, view, place, members, ("body", "peers"))
-        try:
-            session, created = ensure(rt, view, place, slug, loc, metadata=stored or {}, configuration=settings or {})
-        except NotFound:
-            access.require_memberships(view, who, [slug])  # that it is about to be erased, too, is for its members alone
-            raise
-        if not created:
-            access.require_memberships(view, who, [slug])
+        session, created = ensure(rt, view, place, slug, loc, metadata=stored or {}, configuration=settings or {})
+        if as_it_is_for is not None and not created:
+            raise TransientConflict(f"session {slug} was made meanwhile")  # the next try finds it
         if not created and (stored is not None or settings is not None):
             session = view.sessions.save(
                 replace(

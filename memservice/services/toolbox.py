@@ -14,7 +14,7 @@ from memservice.domain.filters.ast import Compare, Substring
 from memservice.domain.records import LIVE, SUPERSEDED, Conclusion, Message
 from memservice.runtime import Runtime
 from memservice.services import evidence, places, recall
-from memservice.services.evidence import Bounds
+from memservice.services.bounds import Bounds
 from memservice.spi.reasoner import Evidence
 from memservice.spi.rows import Order
 from memservice.spi.storage import View
@@ -40,7 +40,7 @@ class Tools:
     def __init__(self, rt: Runtime, workspace: str, bounds: Bounds, *, has_cards: bool = False) -> None:
         self._rt, self._workspace, self._bounds = rt, workspace, bounds
         self.has_chains = bounds.has_chains
-        self.has_cards = has_cards
+        self.has_cards = has_cards and bounds.has_cards
         self.conclusions_read: dict[int, Conclusion] = {}
         """What was handed out, by key, in the order in which it was."""
         self.messages_read: dict[int, Message] = {}
@@ -51,25 +51,13 @@ class Tools:
         remote = recall.remote_vectors(self._rt, self._workspace, query, "search_memory")
         with self._rt.storage.read() as view:
             # Twice as many, since several observers may hold the same.
-            bounds = self._bounds
-            found = recall.find_conclusions(
-                self._rt, view, bounds.workspace, query, limit * 2, bounds.narrowed, bounds.condition, remote=remote
-            )
+            found = recall.find_conclusions(self._rt, view, self._bounds, query, limit * 2, remote=remote)
         return self._shown(evidence.distinct([item.conclusion for item in found])[:limit])
 
     def messages(self, query: str, limit: int, since: datetime | None = None, until: datetime | None = None) -> Sequence[Passage]:
         remote = recall.remote_vectors(self._rt, self._workspace, query, "search_messages")
         with self._rt.storage.read() as view:
-            found = recall.find_messages(
-                self._rt,
-                view,
-                self._bounds.workspace,
-                query,
-                limit,
-                all_of(self._bounds.said, _sent(since, until)),
-                self._bounds.sessions,
-                remote,
-            )
+            found = recall.find_messages(self._rt, view, self._bounds.saying(_sent(since, until)), query, limit, remote)
             return self._passages(view, found, AROUND_A_HIT)
 
     def containing(self, text: str, limit: int) -> Sequence[Passage]:
@@ -78,9 +66,8 @@ class Tools:
             found = self._scanned(view, contains, limit)
             if len(found) < limit:
                 # Older ones are found by their words.
-                among = all_of(self._bounds.said, contains)
                 known = {message.key for message in found}
-                older = recall.find_messages(self._rt, view, self._bounds.workspace, text, limit, among, self._bounds.sessions)
+                older = recall.find_messages(self._rt, view, self._bounds.saying(contains), text, limit)
                 found += [message for message in older if message.key not in known]
             newest = sorted(found, key=lambda message: (message.created_at, message.key), reverse=True)[:limit]
             return self._passages(view, newest, AROUND_A_SOURCE)

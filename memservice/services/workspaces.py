@@ -60,7 +60,8 @@ def hold(view: View, key: int) -> bool:
 def get_or_create(
     rt: Runtime, who: Principal, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
 ) -> tuple[Workspace, bool]:
-    """The workspace and whether it was created now. An existing one is returned as it is: the body changes nothing."""
+    """The workspace and whether it was created now. An existing one is returned as it is: the body changes nothing. A key of a peer or a
+    session creates one without metadata and configuration only."""
     access.require_key_of(who, slug)
     naming.require_name(slug, ("body", "id"))
     stored = naming.metadata(metadata) or {}
@@ -69,6 +70,7 @@ def get_or_create(
         found = view.workspaces.by_slug(slug)
     if found is not None:
         return found, False
+    access.require_bare_workspace(who, stored, settings)
     return rt.storage.write(lambda view: ensure(rt, view, slug, ("body", "id"), metadata=stored, configuration=settings))
 
 

@@ -25,7 +25,7 @@ from memservice.settings import Settings, load_settings
 
 SECRET = "a secret for tests only, and a long one at that"
 OTHER_SECRET = "the secret of somebody else's server, long as well"
-ALL = Principal.all()
+ALL = Principal(admin=True)
 
 
 def asking(uri: str = "memory://", **more: str) -> Settings:

@@ -48,7 +48,9 @@ A = {"admin"}
 APP = A | {"app", "workspace"}
 USER = APP | {"user", "user, other app", "peer"}
 SESSION = USER | {"session", "session, its user", "session of v3"}
-COLLECTION = USER | {"collection", "collection, its user"}
+COLLECTIONS = USER - {"peer"}
+"""The later generations show a peer's key no list of what is known, and let it store none; so neither does this one."""
+COLLECTION = COLLECTIONS | {"collection", "collection, its user"}
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,9 @@ TABLE = {
     "POST USER/metamessages/list": Row(f"{_USER}/metamessages/list", USER),
     "GET USER/metamessages/<metamessage_id>": Row(f"{_USER}/metamessages/{{note}}", USER),
     "PUT USER/metamessages/<metamessage_id>": Row(f"{_USER}/metamessages/{{note}}", USER, METADATA),
-    "POST USER/collections": Row(f"{_USER}/collections", USER, NAMED),
-    "POST USER/collections/list": Row(f"{_USER}/collections/list", USER),
-    "GET USER/collections/name/<name>": Row(f"{_USER}/collections/name/shelf", USER),
+    "POST USER/collections": Row(f"{_USER}/collections", COLLECTIONS, NAMED),
+    "POST USER/collections/list": Row(f"{_USER}/collections/list", COLLECTIONS),
+    "GET USER/collections/name/<name>": Row(f"{_USER}/collections/name/shelf", COLLECTIONS),
     "GET USER/collections": Row(f"{_USER}/collections", COLLECTION, query="collection_id={collection}"),
     "PUT COLLECTION": Row(_C, COLLECTION, METADATA),
     "DELETE COLLECTION": Row(_C, COLLECTION),

@@ -23,7 +23,7 @@ from memservice.services.transfer.copying import Different, copy
 from memservice.services.transfer.export import Wanted
 from memservice.settings import load_settings
 
-WHO = Principal.all()
+WHO = Principal(admin=True)
 AT_ONCE = 100
 SESSIONS = 20
 EVERYTHING = Wanted(secrets=True)

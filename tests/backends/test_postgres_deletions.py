@@ -24,7 +24,7 @@ from memservice.services.principal import Principal
 from memservice.services.sessions import MemberConfig
 from memservice.settings import load_settings
 
-ME = Principal.all()
+ME = Principal(admin=True)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from memservice.spi.nouns.webhooks import Webhooks
 from memservice.spi.webhooks import Outcome
 from receiver import LOOPBACK, Receiver
 
-WHO, WORKSPACE = Principal.all(), "w"
+WHO, WORKSPACE = Principal(admin=True), "w"
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def backup(tmp_path: Path) -> Path:
     live = tmp_path / "live.db"
     runtime = open_runtime(load_settings(environ={}, overrides={"DB_CONNECTION_URI": f"sqlite:///{live}"}))
     runtime.storage.migrate()
-    get_or_create(runtime, Principal.all(), "w", None, None)
+    get_or_create(runtime, Principal(admin=True), "w", None, None)
     (tmp_path / "media").mkdir()
     made = tmp_path / "media" / "backup.db"
     with closing(sqlite3.connect(live)) as source, closing(sqlite3.connect(made)) as target:

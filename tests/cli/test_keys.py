@@ -120,7 +120,7 @@ def test_a_key_of_nothing_says_so(memservice: Run, tmp_path: Path) -> None:
     settings = load_settings(environ={"DB_CONNECTION_URI": f"sqlite:///{tmp_path / 'memservice.db'}", **AUTH}, cwd=tmp_path)
     with closing(open_runtime(settings)) as rt:
         rt.storage.migrate()
-        mint_by_uid(rt, Principal.all(), Claims(app_uid="unheard-of"))
+        mint_by_uid(rt, Principal(admin=True), Claims(app_uid="unheard-of"))
     (line,) = memservice("keys", "list", **AUTH).stdout.splitlines()[1:]
     assert "  nothing that existed when it was made  works  " in line
     assert line.endswith("app unheard-of")

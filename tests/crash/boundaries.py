@@ -118,7 +118,7 @@ def write(rt: Runtime, acknowledged: Path | None = None) -> None:
     """Two requests that a client sends again, with the same key, until they are acknowledged."""
     for number, author in enumerate(("ada", "bot")):
         drafts = [Draft(fact.replace("bees", "bees" if author == "ada" else "goats"), author) for fact in FACTS]
-        messages.create(rt, Principal.all(), "w", "s", drafts, f"{KEY} {number}")
+        messages.create(rt, Principal(admin=True), "w", "s", drafts, f"{KEY} {number}")
         if acknowledged is not None:
             acknowledged.write_text(str(number + 1), encoding="utf-8")
 
@@ -192,7 +192,7 @@ def main(stores: Stores, what: str) -> None:
     def prepare() -> None:
         rt = opened(stores.uri("empty"))
         rt.storage.migrate()
-        sessions.add_peers(rt, Principal.all(), "w", "s", {"bob": MemberConfig(observe_others=True)})
+        sessions.add_peers(rt, Principal(admin=True), "w", "s", {"bob": MemberConfig(observe_others=True)})
         rt.close()
 
     def ready() -> None:

@@ -30,7 +30,7 @@ def test_an_endpoint_that_hangs_keeps_no_other_work_waiting(deliver: Deliver, re
     worker = place.worker("--num-workers", "1")
     place.say("s", BEES)
     place.derived(BEES)
-    webhooks.register(place.rt, Principal.all(), "w", receiver.url())
+    webhooks.register(place.rt, Principal(admin=True), "w", receiver.url())
     place.say("s", BOAT)
     eventually(lambda: len(receiver.requests) == 1, what="the endpoint is told")
     began = time.monotonic()
@@ -52,7 +52,7 @@ def test_an_endpoint_that_hangs_keeps_no_other_work_waiting(deliver: Deliver, re
 def test_a_burst_ends_when_everything_is_delivered(deliver: Deliver, receiver: Receiver) -> None:
     place = deliver(WEBHOOK_ALLOW_NETWORKS=LOOPBACK, REASONER="extractive")
     place.say("s", BEES)
-    webhooks.register(place.rt, Principal.all(), "w", receiver.url())
+    webhooks.register(place.rt, Principal(admin=True), "w", receiver.url())
     assert place.worker("--burst").wait(60) == 0, place.log()
     assert [event["type"] for event in receiver.events] == ["queue.empty"]
     assert place.rows("SELECT state FROM tasks WHERE kind = 'webhook'") == [("done",)]
@@ -65,7 +65,7 @@ def test_a_second_sigterm_waits_for_no_endpoint_and_loses_no_event(deliver: Deli
     place = deliver(WEBHOOK_ALLOW_NETWORKS=LOOPBACK, WEBHOOK_TIMEOUT_SECONDS="60", REASONER="extractive")
     receiver.behave = hang
     place.say("s", BEES)
-    webhooks.register(place.rt, Principal.all(), "w", receiver.url())
+    webhooks.register(place.rt, Principal(admin=True), "w", receiver.url())
     worker = place.worker("--num-workers", "1")
     eventually(lambda: len(receiver.requests) == 1, what="the endpoint is told")
     worker.terminate()

@@ -28,7 +28,7 @@ from redis_server import RedisServer
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
 
 Deliver = Callable[..., Delivery]
-WHO = Principal.all()
+WHO = Principal(admin=True)
 
 OSLO, BERGEN, BOAT = "Alice lives in Oslo.", "Alice lives in Bergen.", "Alice owns a boat."
 COAST, SETTLES = "Alice lives on the west coast.", "Alice moves every few years."

@@ -25,7 +25,7 @@ from memservice.services.conclusions import ConclusionDraft
 from memservice.services.principal import Principal
 from memservice.settings import load_settings
 
-ME = Principal.all()
+ME = Principal(admin=True)
 PAIR = {"observer": "alice", "observed": "alice"}
 
 

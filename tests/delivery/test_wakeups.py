@@ -37,7 +37,7 @@ def opened(folder: Path, **settings: str) -> Runtime:
 
 
 def say(rt: Runtime, session: str = "s", text: str = "I like tea.") -> None:
-    messages.create(rt, Principal.all(), "w", session, [Draft(text, "alice")])
+    messages.create(rt, Principal(admin=True), "w", session, [Draft(text, "alice")])
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -17,7 +17,7 @@ from memservice.services.principal import Principal
 from memservice.services.queue import QueueStatus
 from pipeline.fakes import Scripted
 
-WHO = Principal.all()
+WHO = Principal(admin=True)
 WORKSPACE = "w"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from memservice.domain.filters import where
 from memservice.domain.records import Card, Collection, Conclusion, Task
-from memservice.services import cards, conclusions, dreams, erasure, outbox, recall, scopes, workspaces
+from memservice.services import cards, conclusions, dreams, erasure, outbox, recall, scopes, sessions, workspaces
 from memservice.services.dreams import DreamRequest
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Spent, Statement, Superseded
 from memservice.telemetry.events import DreamRun, Event
@@ -540,3 +540,25 @@ class TestSessionsThatGo:
         assert night.place.texts("scope.team", "alice") == ["One."]
         assert night.collection("scope.team", "alice").explicit_count == 1
         assert [task.payload["trigger"] for task in night.place.tasks(outbox.DREAM)][-2:] == ["scope_removal", "scope_removal"]
+
+
+def test_a_dream_reads_nothing_that_was_said_after_its_peer_left(night: Night) -> None:
+    """What it would conclude of that becomes its peer's memory, which the peer's key may read."""
+    night.tell("I keep bees.")
+    found: dict[str, list[str]] = {}
+
+    def look(request: ConsolidateRequest) -> Consolidated:
+        assert request.tools is not None
+        for name, passages in (
+            ("containing", request.tools.containing("bees", 9)),
+            ("messages", request.tools.messages("bees", 9)),
+            ("between", request.tools.between(None, None, 9)),
+        ):
+            found[name] = sorted(item.content for passage in passages for item in passage)
+        return Consolidated()
+
+    sessions.remove_peers(night.place.rt, WHO, WORKSPACE, "s", ["alice"])
+    night.place.say("s", ("bob", "Her bees are to be a surprise."))
+    night.reasoner.dream = look
+    night.dream()
+    assert found == {name: ["I keep bees."] for name in ("containing", "messages", "between")}

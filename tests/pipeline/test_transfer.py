@@ -20,6 +20,7 @@ from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import where
 from memservice.pipeline.runner import HANDLERS
 from memservice.services import conclusions, erasure, indexing, keys, messages, outbox, recall, sessions, workspaces
+from memservice.services.bounds import bounds_for
 from memservice.services.transfer import export, importing, shapes, tasks
 from memservice.services.transfer.copying import MARK, Different, copy, require_two
 from memservice.services.transfer.export import Wanted
@@ -128,8 +129,9 @@ def test_found_and_worked_on_where_it_goes(filled: Place, second: Place) -> None
         with place.rt.storage.read() as view:
             workspace = view.workspaces.by_slug("w")
             assert workspace is not None
-            found = recall.find_messages(place.rt, view, workspace.key, "sold apples", 5)
-            near = recall.find_conclusions(place.rt, view, workspace.key, "sold all my apples", 3)
+            everything = bounds_for(view, WHO, workspace)
+            found = recall.find_messages(place.rt, view, everything, "sold apples", 5)
+            near = recall.find_conclusions(place.rt, view, everything, "sold all my apples", 3)
         assert found[0].content == "I sold all my apples."
         assert "sold" in near[0].conclusion.content
 

@@ -64,7 +64,7 @@ def test_strangers_are_refused_before_anything_is_done(name: str, stranger: str)
         function(Untouchable(), STRANGERS[stranger], **given)
 
 
-ADMIN = Principal.all()
+ADMIN = Principal(admin=True)
 WORKSPACE = Principal(workspace="acme")
 ALICE = Principal(workspace="acme", peer="alice")
 IN_ROOM = Principal(workspace="acme", peer="alice", member_of="room")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from memservice.services import cloning, recall
+from memservice.services.bounds import bounds_for
 from services.world import ME, WORKSPACE, Small, contents
 
 LONG_AGO = datetime(2019, 5, 8, tzinfo=UTC)
@@ -78,5 +79,6 @@ def test_a_peer_of_very_many_sessions(small: Small) -> None:
     with small.rt.storage.read() as view:
         place = view.workspaces.by_slug(WORKSPACE)
         assert place is not None
-        found = recall.find_messages(small.rt, view, place.key, "heron", 1000, recall.perspective_of(view, place, "bob"))
+        seen_by_bob = bounds_for(view, ME, place).saying(recall.perspective_of(view, place, "bob"))
+        found = recall.find_messages(small.rt, view, seen_by_bob, "heron", 1000)
     assert set(contents(found)) == {f"second heron {number}" for number in range(0, 300, 2)}

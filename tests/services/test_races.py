@@ -121,7 +121,7 @@ rt.storage.migrate()
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(5):
-    messages.create(rt, Principal.all(), "w", "s", [Draft(f"{{sys.argv[1]}} {{number}}", "ann"), Draft("again", sys.argv[1])])
+    messages.create(rt, Principal(admin=True), "w", "s", [Draft(f"{{sys.argv[1]}} {{number}}", "ann"), Draft("again", sys.argv[1])])
 rt.close()
 """
     children = [

@@ -10,6 +10,7 @@ import pytest
 
 from memservice.domain.records import Message
 from memservice.services import conclusions, messages, recall
+from memservice.services.bounds import bounds_for
 from memservice.services.messages import Draft
 from memservice.spi.text import TextMatches
 from services.conftest import Begin
@@ -42,7 +43,7 @@ def test_equal_messages_come_in_the_order_in_which_they_were_stored(small: Small
     with small.rt.storage.read() as view:
         place = view.workspaces.by_slug(WORKSPACE)
         assert place is not None
-        found = recall.find_messages(small.rt, view, place.key, "heron", 30)
+        found = recall.find_messages(small.rt, view, bounds_for(view, ME, place), "heron", 30)
     assert [message.session for message in found] == [f"s{number}" for number in range(30)]
 
 

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 import pytest
 
 from memservice.domain.filters import where
-from memservice.domain.records import EXPLICIT, Conclusion, Message, Workspace
-from memservice.services import cards, conclusions, erasure, evidence, recall
-from memservice.services.evidence import Bounds
+from memservice.domain.records import Conclusion, Message, Workspace
+from memservice.services import cards, conclusions, erasure
+from memservice.services.bounds import bounds_for, seen
+from memservice.services.principal import Principal
 from memservice.services.toolbox import Tools
 from memservice.spi.reasoner import Evidence
 from memservice.spi.toolbox import Passage, ToolRefused
@@ -29,24 +30,16 @@ def tools(
     """Those of a question to a peer about itself, or over the workspace; an allowlist of sessions where one is given."""
     with small.rt.storage.read() as view:
         (place,) = view.rows.page(Workspace, where(slug=WORKSPACE))
-        bounds = Bounds(place.key)
+        who = ME if key_of is None else Principal(workspace=WORKSPACE, peer=key_of)
+        bounds = bounds_for(view, who, place)
         if observer is not None:
             peer = view.peers.by_slug(place.key, observer)
             assert peer is not None
             allowed = None if sessions is None else [s.key for s in view.sessions.by_slugs(place.key, sessions)]
-            bounds = Bounds(
-                place.key,
-                narrowed=Where(observers=(peer.key,)),
-                condition=where(observer_key=peer.key),
-                sessions=evidence.seen(view, peer, allowed),
-                has_chains=allowed is None,
-            )
+            held = bounds.concluding(where(observer_key=peer.key), Where(observers=(peer.key,)))
+            bounds = held.among(seen(view, peer, allowed))
             if allowed is not None:
-                bounds = replace(bounds, condition=where(observer_key=peer.key, level=EXPLICIT, session_key=tuple(allowed)))
-        if key_of is not None:
-            holder = view.peers.by_slug(place.key, key_of)
-            assert holder is not None
-            bounds = replace(bounds, said=recall.open_to(view, holder))
+                bounds = bounds.stating_in(allowed)
     return Tools(small.rt, WORKSPACE, bounds, has_cards=has_cards)
 
 

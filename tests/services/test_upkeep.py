@@ -20,7 +20,7 @@ from memservice.services.messages import Draft
 from memservice.services.principal import Principal
 from memservice.settings import load_settings
 
-ME = Principal.all()
+ME = Principal(admin=True)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from memservice.services.representation import RepresentationOptions
 from memservice.services.sessions import MemberConfig
 from memservice.spi.storage import View
 
-ME = Principal.all()
+ME = Principal(admin=True)
 WORKSPACE = "w"
 
 

@@ -17,7 +17,7 @@ from memservice.services.v1.located import Path
 routes = Routes("collections", "Collections hold documents. The one called `honcho` holds what is known about the user.", "v1")
 
 
-@routes.operation("POST", paths.COLLECTIONS, access=paths.OF_USER, body=shapes.CollectionCreate, answer=shapes.Collection)
+@routes.operation("POST", paths.COLLECTIONS, access=paths.OF_COLLECTIONS, body=shapes.CollectionCreate, answer=shapes.Collection)
 def create_collection(call: Call, app_id: str, user_id: str) -> NamedCollection:
     """Create a collection
 
@@ -35,7 +35,7 @@ def get_collection(call: Call, app_id: str, user_id: str) -> NamedCollection:
 @routes.operation(
     "POST",
     paths.COLLECTIONS + "/list",
-    access=paths.OF_USER,
+    access=paths.OF_COLLECTIONS,
     query=PageQuery,
     body=shapes.CollectionGet,
     body_optional=True,
@@ -46,7 +46,7 @@ def get_collections(call: Call, app_id: str, user_id: str) -> Page[NamedCollecti
     return collections.page(call.rt, call.who, Path(app_id, user_id), call.body["filter"], paging(call.query))
 
 
-@routes.operation("GET", paths.COLLECTIONS + "/name/<name>", access=paths.OF_USER, answer=shapes.Collection)
+@routes.operation("GET", paths.COLLECTIONS + "/name/<name>", access=paths.OF_COLLECTIONS, answer=shapes.Collection)
 def get_collection_by_name(call: Call, app_id: str, user_id: str, name: str) -> NamedCollection:
     """Get a collection by its name"""
     return collections.by_name(call.rt, call.who, Path(app_id, user_id), name)

@@ -46,7 +46,7 @@ def get_or_create_session(call: Call, workspace_id: str) -> tuple[Session, int]:
     """Get a session, or create it
 
     Of an existing session, given metadata is replaced, given configuration merged section by section, and given peers are added.
-    A missing workspace and missing peers are created.
+    A missing workspace and missing peers are created. To the key of a peer or a session an existing session is answered as it is.
     """
     body = call.body
     members = None if body["peers"] is None else member_configs(body["peers"])

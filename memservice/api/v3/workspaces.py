@@ -33,7 +33,7 @@ _OWN = RouteAccess(workspace="workspace_id")
 def get_or_create_workspace(call: Call) -> tuple[Workspace, int]:
     """Get a workspace, or create it
 
-    An existing workspace is returned as it is: the body changes nothing.
+    An existing workspace is returned as it is: the body changes nothing. The key of a peer or a session creates one by its id alone.
     """
     body = call.body
     workspace, created = workspaces.get_or_create(call.rt, call.who, body["id"], body["metadata"], body["configuration"])

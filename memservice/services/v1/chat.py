@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from memservice.domain.errors import Unauthorised
 from memservice.domain.records import DELETING, Peer, Session
 from memservice.runtime import Runtime
-from memservice.services import chat, representation
+from memservice.services import access, chat, representation
 from memservice.services.chat import ChatOptions
 from memservice.services.principal import Principal
 from memservice.services.representation import RepresentationOptions
@@ -19,13 +20,18 @@ NOTHING = "None"
 
 
 def ask(rt: Runtime, who: Principal, path: Path, queries: Sequence[str], stream: bool = False) -> chat.Answer | None:
-    """The answer that is about to be given; None to a question without words. An unknown session is as good as none."""
+    """The answer that is about to be given; None to a question without words.
+
+    An unknown session is as good as none; but the key of a session asks in that session, and only the user whose session it is.
+    """
 
     def begin(view: View) -> tuple[str, Peer, Session | None]:
         located.authorise(view, who, path)
         app, user = located.require_user(view, path)
         collections.ensure_derived(rt, view, user)
-        session = located.find_session(rt, view, user, path.session)
+        session = located.find_session(rt, view, who, user, path.session)
+        if session is None and who.is_session:
+            raise Unauthorised(access.NOT_PERMISSIONED)
         return app.slug, user, None if session is None or session.state == DELETING else session
 
     workspace, user, session = rt.storage.write(begin)
@@ -33,14 +39,15 @@ def ask(rt: Runtime, who: Principal, path: Path, queries: Sequence[str], stream:
     if not question:
         return None
     slug = None if session is None else session.slug
-    answer = chat.ask_peer(rt, Principal.all(), workspace, user.slug, ChatOptions(question, session=slug, archived=True, stream=stream))
-    if session is not None:
-        _note_what_is_known(rt, workspace, user, session)
+    answer = chat.ask_in_session(rt, who, workspace, user.slug, slug, ChatOptions(question, stream=stream))
+    # The note is about the user and the user's to read: the key of a session is told no more than its session, and writes none.
+    if session is not None and not who.is_session:
+        _note_what_is_known(rt, who, workspace, user, session)
     return answer
 
 
-def _note_what_is_known(rt: Runtime, workspace: str, user: Peer, session: Session) -> None:
-    known = representation.of_peer(rt, Principal.all(), workspace, user.slug, RepresentationOptions())
+def _note_what_is_known(rt: Runtime, who: Principal, workspace: str, user: Peer, session: Session) -> None:
+    known = representation.of_peer(rt, who, workspace, user.slug, RepresentationOptions())
 
     def note(view: View) -> bool:
         held = view.sessions.by_key(session.key, lock=True)

@@ -59,7 +59,7 @@ def ensure_derived(rt: Runtime, view: View, user: Peer) -> NamedCollection:
 def _show_derived(rt: Runtime, who: Principal, path: Path) -> None:
     """From its first conclusion on, a user has the reserved collection: let it appear before the user's collections are looked at."""
     with rt.storage.read() as view:
-        located.authorise(view, who, path)
+        located.authorise_collections(view, who, path)
         found = located.find_user(view, path)
         if found is None or _named(view, found[1], RESERVED) is not None:
             return
@@ -74,7 +74,7 @@ def create(rt: Runtime, who: Principal, path: Path, name: str, metadata: Mapping
     wanted, stored = _checked(names.new_name(name, ("body", "name"))), naming.metadata(metadata) or {}
 
     def change(view: View) -> NamedCollection:
-        located.authorise(view, who, path)
+        located.authorise_collections(view, who, path)
         app, user = located.require_user(view, path)
         if _named(view, user, wanted) is not None:
             raise Conflict(f"Collection with name '{wanted}' already exists")
@@ -88,7 +88,7 @@ def by_name(rt: Runtime, who: Principal, path: Path, name: str) -> NamedCollecti
     if name == RESERVED:
         _show_derived(rt, who, path)
     with rt.storage.read() as view:
-        located.authorise(view, who, path)
+        located.authorise_collections(view, who, path)
         user = located.find_user(view, path)
         found = None if user is None else _named(view, user[1], name)
     if found is None:
@@ -100,7 +100,7 @@ def get(rt: Runtime, who: Principal, path: Path, uid: str | None) -> NamedCollec
     """The user's collection of that uid, or the one that the key is for."""
     with rt.storage.read() as view:
         wanted = located.chosen(uid, who.collection, "Collection")
-        located.authorise(view, who, replace(path, collection=wanted))
+        located.authorise_collections(view, who, replace(path, collection=wanted))
         user = located.find_user(view, path)
         found = None if user is None else find(view, user[1], wanted)
     if found is None:
@@ -113,7 +113,7 @@ def page(rt: Runtime, who: Principal, path: Path, filter_: object, paging: Pagin
     condition = parse_containment(filter_)
     _show_derived(rt, who, path)
     with rt.storage.read() as view:
-        located.authorise(view, who, path)
+        located.authorise_collections(view, who, path)
         found = located.find_user(view, path)
         if found is None:
             return Page([], 0, paging.page, paging.size)
@@ -134,7 +134,7 @@ def update(rt: Runtime, who: Principal, path: Path, name: str | None, metadata: 
         _checked(wanted)
 
     def change(view: View) -> NamedCollection:
-        located.authorise(view, who, path)
+        located.authorise_collections(view, who, path)
         user = located.find_user(view, path)
         found = None if user is None else find(view, user[1], path.collection, lock=True)
         if user is None or found is None:
@@ -153,7 +153,7 @@ def delete(rt: Runtime, who: Principal, path: Path) -> None:
     """Erase a collection with its documents, some at a time, itself last: whatever interrupts this, it can be asked for again."""
 
     def step(view: View) -> bool:
-        located.authorise(view, who, path)
+        located.authorise_collections(view, who, path)
         user = located.find_user(view, path)
         found = None if user is None else find(view, user[1], path.collection, lock=True)
         if found is None:

@@ -16,6 +16,7 @@ from memservice.domain.text import analyse
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
 from memservice.services import embedding, indexing, naming, recall
+from memservice.services.bounds import bounds_for
 from memservice.services.embedding import Remote
 from memservice.services.indexing import DOCUMENT
 from memservice.services.nearest import nearest
@@ -42,7 +43,7 @@ def _unknown(uid: str) -> NotFound:
 
 
 def _found(view: View, who: Principal, path: Path) -> tuple[Workspace, Peer, NamedCollection] | None:
-    located.authorise(view, who, path)
+    located.authorise_collections(view, who, path)
     found = located.find_user(view, path)
     collection = None if found is None else collections.find(view, found[1], path.collection)
     return None if found is None or collection is None else (*found, collection)
@@ -181,7 +182,7 @@ def query(rt: Runtime, who: Principal, path: Path, text: str, top_k: int, filter
     remote = recall.remote_vectors(rt, app.slug, asked) if derived else embedding.remote_vectors(rt, embedders, asked)
     with rt.storage.read() as view:
         if derived:
-            return list(facts.nearest(rt, view, app, user, asked, top_k, condition, remote))
+            return list(facts.nearest(rt, view, bounds_for(view, who, app), user, asked, top_k, condition, remote))
         return list(_nearest(rt, view, collection, asked, top_k, condition, remote))
 
 

@@ -12,10 +12,10 @@ from memservice.domain.ids import fingerprint
 from memservice.domain.records import LIVE, Conclusion, Peer, Workspace
 from memservice.runtime import Runtime
 from memservice.services import conclusions, indexing, recall
+from memservice.services.bounds import Bounds
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.embedding import Remote
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.principal import Principal
 from memservice.spi.rows import BY_KEY
 from memservice.spi.storage import View
 from memservice.spi.where import Where
@@ -34,7 +34,7 @@ def create(rt: Runtime, app: Workspace, user: Peer, text: str, metadata: dict[st
     """An explicit conclusion of no session, of any length that a document may have. Whether the caller may is settled."""
     draft = ConclusionDraft(text, user.slug, user.slug, metadata=metadata)
     try:
-        return conclusions.create(rt, Principal.all(), app.slug, [draft], of_any_length=True)[0]
+        return conclusions.store(rt, app.slug, [draft], of_any_length=True)[0]
     except InvalidInput as error:
         raise InvalidInput(*(replace(problem, loc=("body", "content")) for problem in error.problems)) from error
 
@@ -66,15 +66,15 @@ def save(rt: Runtime, view: View, fact: Conclusion, text: str | None, vectors: S
 
 
 def nearest(
-    rt: Runtime, view: View, app: Workspace, user: Peer, text: str, limit: int, condition: Node, remote: Remote
+    rt: Runtime, view: View, caller: Bounds, user: Peer, text: str, limit: int, condition: Node, remote: Remote
 ) -> list[Conclusion]:
     """The best for a query, best first; then whatever else there is, up to `limit`."""
-    narrowed = Where(observers=(user.key,), observed=(user.key,))
-    found = recall.find_conclusions(rt, view, app.key, text, limit, narrowed, condition, None, remote)
+    within = caller.concluding(all_of(_about(user), condition), Where(observers=(user.key,), observed=(user.key,)))
+    found = recall.find_conclusions(rt, view, within, text, limit, None, remote)
     kept = [each.conclusion for each in found]
     if len(kept) < limit:
-        rest = all_of(_about(user), condition)
+        rest = within.condition
         if kept:
             rest = all_of(rest, Not(where(key=tuple(row.key for row in kept))))
-        kept += view.conclusions.page(app.key, rest, BY_KEY, limit - len(kept))
+        kept += view.conclusions.page(within.workspace, rest, BY_KEY, limit - len(kept))
     return kept

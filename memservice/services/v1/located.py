@@ -49,6 +49,12 @@ def authorise(view: View, who: Principal, path: Path) -> None:
         access.require(who, names.workspace or "", peer=names.peer, session=names.session, collection=names.collection)
 
 
+def authorise_collections(view: View, who: Principal, path: Path) -> None:
+    """As `authorise`, for what is in collections."""
+    authorise(view, who, path)
+    access.require_collections(who)
+
+
 def app_of(view: View, uid: str, *, lock: bool = False) -> Workspace | None:
     return view.rows.get(Workspace, where(uid=uid, state=ACTIVE), lock=lock)
 
@@ -77,12 +83,13 @@ def sessions_of(rt: Runtime, view: View, user: Peer) -> Node:
     return Any_((own, all_of(where(owner_key=None), where(key=joined)))) if joined else own
 
 
-def find_session(rt: Runtime, view: View, user: Peer, uid: str | None, *, lock: bool = False) -> Session | None:
-    """The user's session of that uid, in any state."""
+def find_session(rt: Runtime, view: View, who: Principal, user: Peer, uid: str | None, *, lock: bool = False) -> Session | None:
+    """The user's session of that uid, in any state. For the user's own key it is so only while the user is in it, also if it is its own:
+    what is said there after the user left is not for it."""
     found = None if uid is None else view.rows.get(Session, where(uid=uid, workspace_key=user.workspace_key), lock=lock)
-    if found is None or found.owner_key == user.key:
+    if found is None or (found.owner_key == user.key and not who.is_peer):
         return found
-    if found.owner_key is not None or not rt.settings.api.v1_shared_sessions:
+    if found.owner_key not in (None, user.key) or (found.owner_key is None and not rt.settings.api.v1_shared_sessions):
         return None
     member = view.members.one(found.key, user.key)
     return found if member is not None and member.left_at is None else None
@@ -90,7 +97,7 @@ def find_session(rt: Runtime, view: View, user: Peer, uid: str | None, *, lock: 
 
 def require_session(rt: Runtime, view: View, who: Principal, user: Peer, uid: str | None) -> Session:
     """The user's session, its row held, for writing to it: active or archived."""
-    found = find_session(rt, view, user, uid, lock=True)
+    found = find_session(rt, view, who, user, uid, lock=True)
     if found is None or found.state == DELETING:
         raise no_session()
     require_own(who, found)

@@ -88,7 +88,7 @@ def create(
 def _readable(rt: Runtime, view: View, who: Principal, path: Path) -> tuple[Peer, Session] | None:
     located.authorise(view, who, path)
     found = located.find_user(view, path)
-    session = None if found is None else located.find_session(rt, view, found[1], path.session)
+    session = None if found is None else located.find_session(rt, view, who, found[1], path.session)
     return None if found is None or session is None else (found[1], session)
 
 

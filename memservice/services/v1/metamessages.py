@@ -57,7 +57,7 @@ def create(rt: Runtime, who: Principal, path: Path, draft: NoteDraft) -> Note:
     def change(view: View) -> Note:
         located.authorise(view, who, path)
         app, user = located.require_user(view, path)
-        session = _session(rt, view, user, draft.session) if draft.session else None
+        session = _session(rt, view, who, user, draft.session) if draft.session else None
         message = _message(view, session, draft.message, "to") if session is not None and draft.message else None
         row = Metamessage(
             uid=new_uid(),
@@ -79,8 +79,8 @@ def _session_needed() -> InvalidInput:
     return InvalidInput.at("body", "session_id", message="Cannot specify message_id without session_id")
 
 
-def _session(rt: Runtime, view: View, user: Peer, uid: str) -> Session:
-    found = located.find_session(rt, view, user, uid)
+def _session(rt: Runtime, view: View, who: Principal, user: Peer, uid: str) -> Session:
+    found = located.find_session(rt, view, who, user, uid)
     if found is None or found.state == DELETING:
         raise located.no_session()
     return found
@@ -152,7 +152,7 @@ def update(rt: Runtime, who: Principal, path: Path, uid: str, draft: NoteDraft) 
         about = None if row.session_key is None else view.sessions.by_key(row.session_key)
         if about is not None and about.state == DELETING:
             raise located.no_session()
-        session = _session(rt, view, user, draft.session) if draft.session else None
+        session = _session(rt, view, who, user, draft.session) if draft.session else None
         if draft.message and session is None:
             session = about
             if session is None:
@@ -202,7 +202,7 @@ def note_summary(rt: Runtime, view: View, session: Session, summary: Summary, me
 
     A session that the later generations made is every member's, so each has the note; but only where generation 1 is in use.
     """
-    owners = [session.owner_key] if session.owner_key is not None else _readers(rt, view, session)
+    owners = _readers(rt, view, session)
     kind = "SHORT" if summary.kind == SHORT else "LONG"
     rows = [
         Metamessage(
@@ -223,7 +223,11 @@ def note_summary(rt: Runtime, view: View, session: Session, summary: Summary, me
 
 
 def _readers(rt: Runtime, view: View, session: Session) -> list[int]:
-    """The users that generation 1 shows the session to; none in a workspace in which it never made a session (it has no assistant)."""
+    """The users that generation 1 shows the session to; none in a workspace in which it never made a session (it has no assistant), and
+    not its owner once that has left it."""
+    if session.owner_key is not None:
+        member = view.members.one(session.key, session.owner_key)
+        return [session.owner_key] if member is None or member.left_at is None else []
     if not rt.settings.api.v1_shared_sessions or not rt.settings.api.v1_enabled:
         return []
     if view.rows.get(Peer, where(workspace_key=session.workspace_key, v1_role=located.ASSISTANT)) is None:

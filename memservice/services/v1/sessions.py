@@ -49,7 +49,7 @@ def get(rt: Runtime, who: Principal, path: Path, uid: str | None) -> Session:
         wanted = located.chosen(uid, own.uid if own is not None else None, "Session")
         located.authorise(view, who, replace(path, session=wanted))
         found = located.find_user(view, path)
-        session = None if found is None else located.find_session(rt, view, found[1], wanted)
+        session = None if found is None else located.find_session(rt, view, who, found[1], wanted)
     if session is None:
         raise located.no_session()
     return session
@@ -108,7 +108,7 @@ def clone(rt: Runtime, who: Principal, path: Path, upto: str | None, deep: bool)
     with rt.storage.read() as view:
         located.authorise(view, who, path)
         found = located.find_user(view, path)
-        session = None if found is None else located.find_session(rt, view, found[1], path.session)
+        session = None if found is None else located.find_session(rt, view, who, found[1], path.session)
         if session is None or session.state == DELETING:
             raise NotFound("Session not found")
         located.require_own(who, session)

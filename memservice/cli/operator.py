@@ -1,0 +1,8 @@
+"""In whose name commands work. Routes and services cannot import this (`tests/test_imports.py` holds it): they work as their caller."""
+
+from __future__ import annotations
+
+from memservice.services.principal import Principal
+
+OPERATOR = Principal(admin=True)
+"""The operator at this machine, who can read the store anyway: may do everything."""

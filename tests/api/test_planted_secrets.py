@@ -1,0 +1,446 @@
+"""Every route of every generation with every kind of key, in a world with a secret in each of its places: no answer tells a key what is
+not for it. Who may learn which secret is written out here, beside the secret, and not taken from the code.
+
+Nothing that is asked changes the world: each write is undone once it is answered. So the order is free, and destructive routes are asked.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import islice, product
+from typing import Any, TypeVar
+
+import pytest
+
+from api import test_auth_matrix, test_v1_auth_matrix, test_v2_auth_matrix
+from api.auth_world import Keyed, signed
+from api.test_attacks_across import filled, routes
+from memservice.domain.records import SHORT, Message, Summary
+from memservice.runtime import utc_now
+from memservice.services import keys as key_services
+from memservice.services.principal import Principal
+from memservice.spi.storage import View
+
+T = TypeVar("T")
+
+ASKED = "What is known of the heliotrope vault?"
+W = "/v3/workspaces/acme"
+
+ALICE, BOB = {"alice", "alice by uid"}, {"bob", "bob by uid"}
+CAROL, DAVE = {"carol", "carol by uid"}, {"dave"}
+ROOM, HALL = {"room", "room by uid", "room and alice"}, {"hall"}
+DEN, ATTIC = {"den", "den by uid"}, {"attic", "attic by uid"}
+SHELF, HONCHO = {"shelf"}, {"honcho"}
+SESSIONS = ROOM | HALL | DEN | ATTIC
+NARROW = ALICE | BOB | CAROL | DAVE | SESSIONS
+WIDE = {"admin", "workspace", "app"}
+ELSEWHERE = {"elsewhere", "alice elsewhere"}
+EVERYBODY = {"nobody", *WIDE, *NARROW, *SHELF, *HONCHO, *ELSEWHERE}
+
+LEARN: dict[str, set[str]] = {
+    # Whoever has a key of the workspace may get the workspace.
+    "metadata of the workspace": NARROW,
+    "instructions of the workspace": NARROW,
+    # Peers are shown to those who are in a session with them now, and a session's key gets any peer as it is.
+    "metadata of alice": ALICE | BOB | SESSIONS,
+    "metadata of bob": ALICE | BOB | SESSIONS,
+    "metadata of carol": CAROL | DAVE | SESSIONS,
+    "metadata of dave": CAROL | DAVE | SESSIONS,
+    # A card is its holder's.
+    "card of alice": ALICE,
+    "card of alice about bob": ALICE,
+    "card of bob about alice": BOB,
+    "card of dave": DAVE,
+    # The sessions that a peer is or was in are listed to it.
+    "metadata of room": ALICE | BOB | CAROL | ROOM,
+    "metadata of hall": CAROL | DAVE | HALL,
+    "metadata of den": ALICE | DEN,
+    "metadata of attic": ALICE | ATTIC,
+    # What was said, until the peer left.
+    "said in room": ALICE | BOB | CAROL | ROOM,
+    "said in room after carol left": ALICE | BOB | ROOM,
+    "metadata of what was said in room": ALICE | BOB | ROOM,
+    "said in hall": CAROL | DAVE | HALL,
+    "said in den": ALICE | DEN,
+    "said in attic": ALICE | ATTIC,
+    "said in attic after alice left": ATTIC,
+    "summary of room": ALICE | BOB | ROOM,
+    "summary of hall": CAROL | DAVE | HALL,
+    # What is held is the holder's; what was stated in a session is for the session's key too.
+    "alice holds, stated in room": ALICE | ROOM | HONCHO,
+    "alice holds, derived in room": ALICE | HONCHO,
+    "alice holds, of no session": ALICE | HONCHO,
+    "alice holds, stated in den": ALICE | DEN | HONCHO,
+    "alice holds of bob, stated in room": ALICE | ROOM,
+    "bob holds, stated in room": BOB | ROOM,
+    "bob holds of alice, of no session": BOB,
+    "dave holds, stated in hall": DAVE | HALL,
+    "dave holds, of no session": DAVE,
+    "carol holds, of no session": CAROL,
+    # Generation 1: collections are for its own keys, notes for the user's.
+    "document on the shelf": {"alice by uid"} | SHELF,
+    "metadata of the shelf": {"alice by uid"} | SHELF,
+    "note about alice": ALICE,
+    "note about alice in room": ALICE,
+    "note about dave": DAVE,
+    # The workspace's alone.
+    "metadata of the scope": set(),
+    "address of the webhook": set(),
+}
+"""Every secret of acme, by what it is, and which narrow keys may learn it. An admin's and the workspace's keys may learn all of them."""
+
+ABROAD: dict[str, set[str]] = {
+    "there: metadata of the workspace": ELSEWHERE,
+    "there: metadata of alice": ELSEWHERE,
+    "there: said in room": ELSEWHERE,
+    "there: alice holds": ELSEWHERE,
+}
+"""The same of the workspace `other`, in which names are the same."""
+
+ADMINS: dict[str, set[str]] = {"label of a key": set()}
+
+
+def may_learn(secret: str) -> set[str]:
+    if secret in ADMINS:
+        return {"admin"}
+    return {"admin"} | ABROAD[secret] if secret in ABROAD else WIDE | LEARN[secret]
+
+
+SECRETS = {name: f"zq{number:03}xj" for number, name in enumerate((*LEARN, *ABROAD, *ADMINS))}
+"""A word for each that stands nowhere else."""
+
+
+def secret(name: str) -> str:
+    return f"heliotrope vault {SECRETS[name]}"
+
+
+@dataclass
+class World:
+    keyed: Keyed
+    tokens: dict[str, str | None] = field(default_factory=dict)
+    slugs: dict[str, list[str]] = field(default_factory=dict)
+    """What may stand for each parameter in paths of generations 2 and 3."""
+    uids: dict[str, list[str]] = field(default_factory=dict)
+    """The same in paths of generation 1."""
+
+    def told(self, method: str, path: str, key: str, options: dict[str, Any]) -> tuple[int, set[str]]:
+        """The status, and which secrets stand anywhere in the answer: body, stream or headers."""
+        if "data" in options:  # a file is read once
+            options = {"data": {**options["data"], "file": (io.BytesIO(b"x"), "a.txt", "text/plain")}}
+        answer = self.keyed.call(method, path, self.tokens[key], **options)
+        text = answer.get_data(as_text=True) + json.dumps(list(answer.headers.items()))
+        answer.close()
+        assert answer.status_code < 500, (method, path, options, text[:500])
+        return answer.status_code, {name for name, word in SECRETS.items() if word in text}
+
+
+def plant(keyed: Keyed) -> World:
+    do = keyed.do
+    world = World(keyed)
+
+    def peer(name: str, at: str = W, prefix: str = "") -> str:
+        made = do("POST", f"{at}/peers", {"id": name, "metadata": {"about": secret(f"{prefix}metadata of {name}")}})
+        return str(made["uid"])
+
+    def session(name: str, *members: str) -> str:
+        given = {"id": name, "peers": {member: {} for member in members}, "metadata": {"topic": secret(f"metadata of {name}")}}
+        return str(do("POST", f"{W}/sessions", given)["uid"])
+
+    def say(name: str, author: str, what: str, at: str = W, **more: Any) -> str:
+        given = {"messages": [{"peer_id": author, "content": f"The {secret(what)} is mine.", **more}]}
+        return str(do("POST", f"{at}/sessions/{name}/messages", given)[0]["id"])
+
+    def hold(observer: str, observed: str, what: str, session: str | None, at: str = W) -> str:
+        given = {"observer_id": observer, "observed_id": observed, "content": f"Knows the {secret(what)}.", "session_id": session}
+        return str(do("POST", f"{at}/conclusions", {"conclusions": [given]})[0]["id"])
+
+    instructions = {"reasoning": {"custom_instructions": secret("instructions of the workspace")}}
+    given = {"id": "acme", "metadata": {"plan": secret("metadata of the workspace")}, "configuration": instructions}
+    app = do("POST", "/v3/workspaces", given)["uid"]
+    users = {name: peer(name) for name in ("alice", "bob", "carol", "dave")}
+    by_uid = {name: f"/v1/apps/{app}/users/{uid}" for name, uid in users.items()}
+    room, hall = session("room", "alice", "bob", "carol"), session("hall", "carol", "dave")
+    first = say("room", "alice", "said in room")
+    do("DELETE", f"{W}/sessions/room/peers", ["carol"])
+    later = say("room", "bob", "said in room after carol left", metadata={"note": secret("metadata of what was said in room")})
+    say("hall", "dave", "said in hall")
+
+    owned: dict[str, str] = {}
+    for name in ("den", "attic"):
+        owned[name] = do("POST", f"{by_uid['alice']}/sessions", {"metadata": {"topic": secret(f"metadata of {name}")}})["id"]
+        said = {"content": f"The {secret(f'said in {name}')} is mine.", "is_user": True}
+        do("POST", f"{by_uid['alice']}/sessions/{owned[name]}/messages", said)
+    do("DELETE", f"{W}/sessions/{owned['attic']}/peers", ["alice"])
+    gone = {"content": f"The {secret('said in attic after alice left')} is here.", "is_user": False}
+    in_attic = do("POST", f"{by_uid['alice']}/sessions/{owned['attic']}/messages", gone)["id"]
+
+    for holder, target in (("alice", None), ("alice", "bob"), ("bob", "alice"), ("dave", None)):
+        name = f"card of {holder}" + (f" about {target}" if target else "")
+        do("PUT", f"{W}/peers/{holder}/card" + (f"?target={target}" if target else ""), {"peer_card": [secret(name)]})
+
+    held = [
+        hold("alice", "alice", "alice holds, stated in room", "room"),
+        hold("alice", "alice", "alice holds, of no session", None),
+        hold("alice", "alice", "alice holds, stated in den", owned["den"]),
+        hold("alice", "bob", "alice holds of bob, stated in room", "room"),
+        hold("bob", "bob", "bob holds, stated in room", "room"),
+        hold("bob", "alice", "bob holds of alice, of no session", None),
+        hold("dave", "dave", "dave holds, stated in hall", "hall"),
+        hold("dave", "dave", "dave holds, of no session", None),
+        hold("carol", "carol", "carol holds, of no session", None),
+    ]
+    derived = hold("alice", "alice", "alice holds, derived in room", "room")
+
+    def further(view: View) -> None:
+        place = view.workspaces.by_slug("acme")
+        assert place is not None
+        row = view.conclusions.by_uid(place.key, derived)
+        assert row is not None
+        view.conclusions.put([replace(row, level="deductive", source_ids=held[:1])])
+        for name in ("room", "hall"):
+            found = view.sessions.by_slug(place.key, name)
+            assert found is not None
+            (newest,) = view.messages.run(found.key, found.message_count, found.message_count)
+            view.summaries.save(_summary(newest, f"A {secret(f'summary of {name}')}."))
+
+    keyed.runtime.storage.write(further)
+
+    collections = f"{by_uid['alice']}/collections"
+    shelf = do("POST", collections, {"name": "shelf", "metadata": {"note": secret("metadata of the shelf")}})["id"]
+    document = do("POST", f"{collections}/{shelf}/documents", {"content": f"The {secret('document on the shelf')}."})["id"]
+    honcho = do("GET", f"{collections}/name/honcho")["id"]
+    notes = f"{by_uid['alice']}/metamessages"
+    note = do("POST", notes, {"label": "x", "content": secret("note about alice")})["id"]
+    do("POST", notes, {"label": "x", "content": secret("note about alice in room"), "session_id": room})
+    do("POST", f"{by_uid['dave']}/metamessages", {"label": "x", "content": secret("note about dave")})
+    do("POST", f"{W}/scopes", {"id": "team", "metadata": {"note": secret("metadata of the scope")}})
+    do("POST", f"{W}/scopes/team/sessions", {"session_ids": ["room", "hall"]})
+    address = f"https://93.184.215.14/{SECRETS['address of the webhook']}"
+    endpoint = do("POST", f"{W}/webhooks", {"url": address})["id"]
+
+    there = "/v3/workspaces/other"
+    other = {"id": "other", "metadata": {"plan": secret("there: metadata of the workspace")}}
+    do("POST", "/v3/workspaces", other)
+    peer("alice", there, "there: ")
+    do("POST", f"{there}/sessions", {"id": "room", "peers": {"alice": {}}})
+    say("room", "alice", "there: said in room", there)
+    hold("alice", "alice", "there: alice holds", None, there)
+    labelled = key_services.mint(
+        keyed.runtime, Principal(admin=True), key_services.Wanted(workspace="acme"), label=SECRETS["label of a key"]
+    )
+
+    claims: dict[str, dict[str, Any]] = {
+        "workspace": {"w": "acme"},
+        "app": {"ap": app},
+        "alice": {"w": "acme", "p": "alice"},
+        "bob": {"w": "acme", "p": "bob"},
+        "carol": {"w": "acme", "p": "carol"},
+        "dave": {"w": "acme", "p": "dave"},
+        "alice by uid": {"us": users["alice"]},
+        "bob by uid": {"ap": app, "us": users["bob"]},
+        "carol by uid": {"us": users["carol"]},
+        "room": {"w": "acme", "s": "room"},
+        "room by uid": {"se": room},
+        "room and alice": {"w": "acme", "p": "alice", "s": "room"},
+        "hall": {"w": "acme", "s": "hall"},
+        "den": {"w": "acme", "s": owned["den"]},
+        "den by uid": {"us": users["alice"], "se": owned["den"]},
+        "attic": {"w": "acme", "s": owned["attic"]},
+        "attic by uid": {"se": owned["attic"]},
+        "shelf": {"co": shelf},
+        "honcho": {"ap": app, "co": honcho},
+        "elsewhere": {"w": "other"},
+        "alice elsewhere": {"w": "other", "p": "alice"},
+    }
+    world.tokens = {"nobody": None, "admin": keyed.admin} | {name: signed({"t": "", **given}) for name, given in claims.items()}
+    assert world.tokens.keys() == EVERYBODY
+    world.slugs = {
+        "workspace_id": ["acme"],
+        "peer_id": ["alice", "bob", "carol", "dave"],
+        "session_id": ["room", "hall", owned["attic"]],
+        "message_id": [first, later, in_attic],
+        "scope_id": ["team"],
+        "conclusion_id": [held[0], derived],
+        "observation_id": [held[0], held[7]],
+        "endpoint_id": [endpoint],
+        "delivery_id": [endpoint],
+        "key_id": [labelled.key.uid],
+        "name": ["alice"],
+    }
+    world.uids = {
+        "app_id": [app],
+        "user_id": [users[name] for name in ("alice", "carol", "dave")],
+        "session_id": [room, owned["den"], owned["attic"], hall],
+        "message_id": [first, later, in_attic],
+        "collection_id": [shelf, honcho],
+        "document_id": [document, held[0], derived],
+        "metamessage_id": [note],
+        "name": ["acme", "alice", "shelf", "honcho"],
+    }
+    return world
+
+
+def _summary(message: Message, content: str) -> Summary:
+    return Summary(
+        workspace_key=message.workspace_key,
+        session_key=message.session_key,
+        kind=SHORT,
+        content=content,
+        message_key=message.key,
+        message_uid=message.uid,
+        tokens=5,
+        reasoner="none",
+        created_at=utc_now(),
+    )
+
+
+class _Undo(Exception):
+    pass
+
+
+def undo_writes(keyed: Keyed) -> None:
+    """From now on every write is answered as ever, and undone."""
+    storage = keyed.runtime.storage
+    write = storage.write
+
+    def undone(change: Callable[[View], T]) -> T:
+        results: list[T] = []
+
+        def and_back(view: View) -> None:
+            results.append(change(view))
+            raise _Undo
+
+        with pytest.raises(_Undo):
+            write(and_back)
+        return results[-1]
+
+    storage.write = undone  # type: ignore[assignment, method-assign]
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    keyed = Keyed.open()
+    planted = plant(keyed)
+    undo_writes(keyed)
+    yield planted
+    keyed.close()
+
+
+def paths(world: World, rule: str) -> Iterator[str]:
+    """The rule with everything of acme in the places of its parameters, and once with the other workspace, where names are the same."""
+    known = world.uids if rule.startswith("/v1/apps") else world.slugs
+    names = [part.partition(">")[0].rpartition(":")[2] for part in rule.split("<")[1:]]
+    for values in product(*(known[name] for name in names)):
+        yield filled(rule, dict(zip(names, values, strict=True)))
+    if "workspace_id" in names:
+        yield filled(rule, {**{name: known[name][0] for name in names}, "workspace_id": "other"})
+
+
+def good(method: str, rule: str) -> tuple[Any, str]:
+    """A body and a query, from the tables of who may call what, which have every route (or fail)."""
+    if rule.startswith("/v1/") and not rule.startswith("/v1/workspaces"):
+        short = next(name + rule[len(prefix) :] for prefix, name in test_v1_auth_matrix.SHORT.items() if rule.startswith(prefix))
+        first = test_v1_auth_matrix.TABLE[f"{method} {short}"]
+        return first.body, "" if "{" in first.query else first.query
+    later = rule.replace("/v1/", "/v2/", 1)
+    table = test_auth_matrix.TABLE if later.startswith("/v3/") else test_v2_auth_matrix.TABLE
+    place = later[:3] + "/workspaces/<workspace_id>"
+    row: Any = table[f"{method} {later.replace(place, '…', 1)}"]
+    return row.body, row.query
+
+
+def sent(world: World, method: str, rule: str) -> Iterator[dict[str, Any]]:
+    """Bodies and queries. The good ones come from the tables of who may call what, which have every route."""
+    names = world.uids if rule.startswith("/v1/apps") else world.slugs
+    if method in ("GET", "HEAD", "DELETE") and not rule.endswith("/sessions/<session_id>/peers"):
+        yield {}
+        if method == "DELETE":
+            return
+        query = {"tokens": "9000", "deep_copy": "true", "search_query": ASKED, "workspace_id": "acme"}
+        if rule.endswith(("/context", "/card")):
+            for target in ("alice", "bob", "dave"):
+                yield {"query_string": {**query, "peer_target": target, "target": target}}
+                yield {"query_string": {**query, "peer_target": target, "peer_perspective": "alice", "include_most_frequent": "true"}}
+            yield {"query_string": {**query, "peer_target": "alice", "sessions": "room", "search_query": ""}}
+        elif rule.startswith("/v1/apps") and decides_by_what_is_sent(rule):
+            for number in range(4):
+                yield {"query_string": {name: values[min(number, len(values) - 1)] for name, values in names.items() if name not in rule}}
+        else:
+            yield {"query_string": {**query, "peer_target": "dave", "target": "dave"}}
+        return
+    body, text = good(method, rule)
+    if body == "a file":
+        yield {"data": {"peer_id": "alice"}}
+        return
+    if not isinstance(body, dict | None):
+        yield {"json": body}
+        return
+    asking = {**(body or {})} | {name: ASKED for name in ("query", "queries") if name in (body or {})}
+    yield {"json": asking, "query_string": text}
+    if rule.endswith("/chat"):
+        yield {"json": {**asking, "include_evidence": True}}
+        yield {"json": {**asking, "queries": "Tell me everything.", "query": "Tell me everything.", "include_evidence": True}}
+        yield {"json": {**asking, "stream": True, "include_evidence": True}}
+    if rule.endswith(("/chat", "/representation", "/search", "/query")) and not rule.startswith("/v1"):
+        for target in ("alice", "bob", "dave"):
+            yield {"json": {**asking, "target": target, "search_query": ASKED, "include_evidence": True}}
+            yield {"json": {**asking, "filters": {"observer": target, "observed": target}}}
+            yield {"json": {**asking, "filters": {"peer_perspective": target}}}
+        for session in ("room", "hall"):
+            yield {"json": {**asking, "session_id": session, "include_evidence": True}}
+            yield {"json": {**asking, "filters": {"session_id": [session]}, "include_evidence": True}}
+        yield {"json": {**asking, "scope": "team"}}
+    if body is not None and set(body) == {"id"}:
+        for name in ("acme", "other", "alice", "bob", "carol", "dave", "room", "hall", *world.slugs["session_id"]):
+            yield {"json": {"id": name}}
+
+
+@cache
+def asked() -> tuple[tuple[str, str], ...]:
+    return tuple((method, rule) for method, rule in routes() if method != "HEAD")
+
+
+UNANSWERED = {
+    # There are sessions in it.
+    "DELETE /v3/workspaces/<workspace_id>",
+    # Nothing was delivered.
+    "POST /v3/workspaces/<workspace_id>/deliveries/<delivery_id>/redeliver",
+}
+"""Routes that have nothing to say to anybody here."""
+
+
+def decides_by_what_is_sent(rule: str) -> bool:
+    """Keys are let in before a body is read, so a path that is shut stays shut whatever is sent; but for these routes."""
+    return rule.count("<") < 2 or rule.endswith(("/sessions", "/users", "/collections"))
+
+
+@pytest.mark.timeout(600)  # half a minute on a machine with nothing else to do
+def test_no_answer_tells_a_key_what_is_not_for_it(world: World) -> None:
+    learnt: dict[str, set[str]] = defaultdict(set)
+    unanswered, wrong = set(), []
+    for method, rule in asked():
+        answered = False
+        for path in paths(world, rule):
+            shut: set[str] = set()
+            # The early paths of generation 2 lead to the same handlers: which keys they let in is asked, not all that may be sent.
+            for options in islice(sent(world, method, rule), 1 if rule.startswith("/v1/workspaces") else None):
+                for key in world.tokens.keys() - shut:
+                    status, told = world.told(method, path, key, options)
+                    if status == 401 and not decides_by_what_is_sent(rule):
+                        shut.add(key)
+                    answered = answered or (key == "admin" and status < 400)
+                    learnt[key] |= told
+                    wrong += [f"{key} learns {name!r}: {method} {path} {options}" for name in told if key not in may_learn(name)]
+        if not answered:
+            unanswered.add(f"{method} {rule}")
+    assert not wrong, "\n".join([f"{len(wrong)} answers, of them", *wrong[:20]])
+    # None of this would be worth anything if nothing were told to anybody.
+    assert unanswered == UNANSWERED
+    for key in EVERYBODY:
+        missed = {name for name in SECRETS if key in may_learn(name)} - learnt[key]
+        assert not missed, f"{key} is not told {sorted(missed)}, which it may learn"
