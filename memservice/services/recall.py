@@ -27,6 +27,7 @@ from memservice.services.indexing import CONCLUSION, MESSAGE
 from memservice.services.nearest import nearest
 from memservice.services.peers import spoken_name
 from memservice.services.principal import Principal
+from memservice.spi.capabilities import Capability
 from memservice.spi.nouns import Position
 from memservice.spi.nouns.base import NEWEST
 from memservice.spi.rows import Order
@@ -341,11 +342,36 @@ def find_conclusions(
         )
         kept = view.conclusions.by_keys(listed, all_of(where(workspace_key=workspace), condition))
         if len(kept) >= limit or exhausted or ids is not None:
-            return [Found(kept[key], similarity.get(key)) for key in listed if key in kept][:limit]
+            found = [Found(kept[key], similarity.get(key)) for key in listed if key in kept][:limit]
+            if len(found) < limit and max_distance is None and not rt.vectors_transactional:
+                found += _not_in_index(rt, view, bounds, space, vector, kept, limit - len(found))
+            return found
         if depth == first:
             few = view.conclusions.page(workspace, all_of(_fitting(narrowed), condition), NEWEST, FEW + 1)
             ids = [conclusion.key for conclusion in few] if len(few) <= FEW else None
         depth = 4 * depth if ids is None else max(depth, len(ids))
+
+
+def _not_in_index(
+    rt: Runtime,
+    view: View,
+    bounds: Bounds,
+    space: Space | None,
+    vector: Vector | None,
+    known: Collection[int],
+    limit: int,
+) -> list[Found]:
+    """Conclusions that an index outside the storage did not return, nearest first: it may be slow or away, lack new rows, or still
+    hold deleted ones. Without an embedder that can be called here, the newest come first. Looks at the newest `FEW` only."""
+    fitting = all_of(_fitting(bounds.narrowed), bounds.condition)
+    newest = view.conclusions.page(bounds.workspace, fitting, NEWEST, FEW)
+    missing = [conclusion for conclusion in newest if conclusion.key not in known]
+    embedder = None if space is None else rt.embedder_of(space.embedder)
+    if vector is None or embedder is None or Capability.INLINE not in embedder.capabilities:
+        return [Found(conclusion, None) for conclusion in missing[:limit]]
+    vectors = embedder.embed([conclusion.content for conclusion in missing])
+    near = [Found(c, float(row @ vector)) for c, row in zip(missing, vectors, strict=True)]
+    return sorted(near, key=lambda found: -(found.similarity or 0.0))[:limit]
 
 
 def _fitting(narrowed: Where) -> Node:

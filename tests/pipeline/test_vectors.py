@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from memservice.domain.records import Space
 from memservice.services import conclusions, outbox
 from memservice.services.conclusions import ConclusionDraft
@@ -85,6 +87,24 @@ def test_what_is_deleted_leaves_the_index_outside(start: Start) -> None:
     conclusions.delete(place.rt, WHO, WORKSPACE, tea.uid)
     place.work()
     assert {row.uid for row in index.rows.values()} == {boat.uid}
+
+
+@pytest.mark.parametrize("index_state", ["holds the deleted row", "is away", "lacks the new row"])
+def test_the_nearest_kept_conclusion_is_found_whatever_the_index_outside_holds(start: Start, index_state: str) -> None:
+    index = Outside()
+    place = start(index, VECTOR_STORE_TYPE="outside")
+    place.say("s", ("alice", "I sing.\nI dance in clubs.\nI own a boat."))
+    if index_state == "lacks the new row":
+        place.run(place.unit())
+    else:
+        place.work()
+    deleted, dance, boat = place.conclusions("alice")
+    conclusions.delete(place.rt, WHO, WORKSPACE, deleted.uid)
+    index.away = index_state == "is away"
+
+    pair = {"observer": "alice", "observed": "alice"}
+    found = conclusions.query(place.rt, WHO, WORKSPACE, "dancing clubbing", 2, filters=pair)
+    assert [conclusion.uid for conclusion in found] == [dance.uid, boat.uid]
 
 
 def test_an_embedder_that_fails_is_asked_again_later(start: Start) -> None:
