@@ -132,16 +132,24 @@ class SqliteDialect(SqlDialect):
         return columns[0][0], tuple(name for _, name in columns)
 
     def insert(self, cursor: Cursor, table: sa.Table, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[int]:
-        sql = self._inserts.get(table.name)
-        if sql is None:
-            from sqlalchemy.dialects import sqlite
-
-            sql = self._inserts[table.name] = str(sa.insert(table).compile(dialect=sqlite.dialect(), column_keys=list(columns)))
+        sql = self._insert(table, columns)
         keys: list[int] = []
         for row in rows:
             cursor.execute(sql, row)
             keys.append(cursor.lastrowid)
         return keys
+
+    def insert_unless_there(self, cursor: Cursor, table: sa.Table, columns: Sequence[str], row: Sequence[Any]) -> int | None:
+        cursor.execute(f"{self._insert(table, columns)} ON CONFLICT DO NOTHING", row)
+        return cursor.lastrowid if cursor.rowcount else None
+
+    def _insert(self, table: sa.Table, columns: Sequence[str]) -> str:
+        sql = self._inserts.get(table.name)
+        if sql is None:
+            from sqlalchemy.dialects import sqlite
+
+            sql = self._inserts[table.name] = str(sa.insert(table).compile(dialect=sqlite.dialect(), column_keys=list(columns)))
+        return sql
 
     def affected(self, cursor: Cursor) -> int:
         # The driver does not count for statements that begin with WITH.

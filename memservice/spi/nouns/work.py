@@ -94,9 +94,11 @@ class Tasks(Noun):
         waiting = all_of(where(kind=kind, state=PENDING, attempts=0), Compare("not_before", "gt", now))
         return self.rows.change(Task, waiting, not_before=now)
 
-    def purge(self, state: str, before: datetime) -> int:
-        """Erase tasks that came to rest in `state` before that time; returns how many."""
-        return self.rows.delete(Task, all_of(where(state=state), Compare("finished_at", "lt", before)))
+    def purge(self, state: str, before: datetime, limit: int) -> int:
+        """Erase tasks that came to rest in `state` before that time, at most `limit` of them; returns how many."""
+        old = all_of(where(state=state), Compare("finished_at", "lt", before))
+        keys = tuple(task.key for task in self.rows.page(Task, old, (Order("finished_at"),), limit))
+        return self.rows.delete(Task, where(key=keys)) if keys else 0
 
     def counts(self, workspace: int, kinds: tuple[str, ...], now: datetime, condition: Node = TRUE) -> list[QueueCount]:
         """Tasks of these kinds by session, state and whether their unit is leased now."""
@@ -117,13 +119,17 @@ class Tasks(Noun):
         """What `claim` does once it has looked: `held` is the unit's lease, locked, or None if there is none to be had."""
         until = now + timedelta(seconds=seconds)
         if held is None:
-            try:
-                return self.rows.put([Lease(unit=unit, owner=owner, number=1, expires_at=until)])[0]
-            except UniqueViolation:
-                return None
+            return self.begin(Lease(unit=unit, owner=owner, number=1, expires_at=until))
         if held.expires_at > now:
             return None
         return self.rows.put([replace(held, owner=owner, number=held.number + 1, expires_at=until)])[0]
+
+    def begin(self, lease: Lease) -> Lease | None:
+        """Store the first lease of a unit; None if another one is there, be it since this moment."""
+        try:
+            return self.rows.put([lease])[0]
+        except UniqueViolation:
+            return None
 
     def leases(self) -> list[Lease]:
         """Every lease, also those that have expired."""

@@ -145,7 +145,9 @@ class WorkChapter(Chapter):
             world.task(5, "v", state=DONE, finished_at=old),
         ]
         stored = storage.write(lambda view: view.tasks.add(rows))
-        assert storage.write(lambda view: view.tasks.purge(DONE, new)) == 2
+        assert storage.write(lambda view: view.tasks.purge(DONE, new, 1)) == 1
+        assert storage.write(lambda view: view.tasks.purge(DONE, new, 10)) == 1
+        assert storage.write(lambda view: view.tasks.purge(DONE, new, 10)) == 0
         with storage.read() as view:
             assert keys(view.rows.page(r.Task)) == keys(stored[1:4])
 
