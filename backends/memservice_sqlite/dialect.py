@@ -21,6 +21,7 @@ from memservice_sql.statements import Cursor, Slots
 from memservice_sql.types import to_text
 from memservice_sqlite import json_conditions, json_text
 from memservice_sqlite.connections import Place, Turns, Watch, cannot_change
+from memservice_sqlite.deadline import TimedConnection
 
 MIGRATION_SECONDS = 120
 """How long to wait for another process that migrates."""
@@ -37,6 +38,7 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_READONLY: "may not be written to",
     sqlite3.SQLITE_PERM: "may not be used by this user",
     sqlite3.SQLITE_AUTH: "may not be used by this user",
+    sqlite3.SQLITE_INTERRUPT: "took too long to answer",
     sqlite3.SQLITE_NOMEM: "could not be used for lack of memory",
 }
 _DAMAGED = {sqlite3.SQLITE_CORRUPT: "is damaged", sqlite3.SQLITE_NOTADB: "is not a SQLite database, or its beginning is damaged"}
@@ -86,12 +88,15 @@ class SqliteDialect(SqlDialect):
         if writing:
             self._place.require()
         driver.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+        # What is being written is never interrupted: all of it would have to be done again.
+        driver.clock.limit(None if writing else self._place.statement_seconds)
         try:
             yield
             driver.execute("COMMIT")
             if writing:
                 self._place.require()  # else nobody will ever read it
         finally:
+            driver.clock.limit(None)
             if driver.in_transaction:
                 driver.execute("ROLLBACK")
 
@@ -221,7 +226,7 @@ def _plain(value: Any) -> Any:
     return to_text(value) if isinstance(value, datetime) else value
 
 
-def _driver(connection: sa.Connection) -> sqlite3.Connection:
+def _driver(connection: sa.Connection) -> TimedConnection:
     driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
+    assert isinstance(driver, TimedConnection)
     return driver
