@@ -1,4 +1,4 @@
-"""A deadline for each statement of a transaction that only reads: SQLite has none of its own, and ends a statement only if it is asked to."""
+"""A deadline for each statement of a transaction that only reads: SQLite has none of its own."""
 
 from __future__ import annotations
 

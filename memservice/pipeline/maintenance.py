@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections import Counter
@@ -32,6 +33,11 @@ LONGEST_REST_SECONDS = 0.25
 """Between two portions others may write for as long as the last one took, but no longer than this."""
 TURN_SECONDS = 1.0
 """How long a call goes on before other work has its turn."""
+
+
+FACT = "retention.time"
+CATCH_UP = timedelta(hours=1)
+"""How far the time of retention moves in a minute where it is behind the clock."""
 
 
 class Swept(Counter[str]):
@@ -74,15 +80,35 @@ def sweep(rt: Runtime) -> Swept:
     return erased
 
 
-def _erase(rt: Runtime, erased: Swept) -> None:
+def _steady_time(rt: Runtime) -> datetime:
+    """The time by which that is erased which may still be needed: the clock's, but after a jump forward it follows by an hour a minute.
+
+    A clock that is ahead by days for a minute would else erase all idempotency keys, and a repeated request would be stored twice.
+    """
     now = rt.clock()
+    with rt.storage.read() as view:
+        kept = view.facts.get(FACT)
+    steady = now
+    if kept is not None:
+        said = json.loads(kept)
+        steady = min(now, datetime.fromisoformat(said["time"]))
+        if abs(now - datetime.fromisoformat(said["clock"])) < timedelta(seconds=INTERVAL_SECONDS):
+            return steady  # another process looked within this minute
+        steady = min(now, steady + CATCH_UP)
+    value = json.dumps({"time": steady.isoformat(), "clock": now.isoformat()})
+    rt.storage.write(lambda view: view.facts.set(FACT, value))
+    return steady
+
+
+def _erase(rt: Runtime, erased: Swept) -> None:
+    now, steady = rt.clock(), _steady_time(rt)
     retention = rt.settings.retention
     done = now - timedelta(hours=retention.done_tasks_hours)
-    failed = now - timedelta(seconds=rt.settings.deriver.queue_error_retention_seconds)
+    failed = steady - timedelta(seconds=rt.settings.deriver.queue_error_retention_seconds)
     deleted = now - timedelta(minutes=retention.deleted_conclusions_minutes)
-    delivered = now - timedelta(days=retention.deliveries_days)
-    used = now - timedelta(days=retention.usage_days)
-    asked = now - timedelta(hours=retention.idempotency_hours)
+    delivered = steady - timedelta(days=retention.deliveries_days)
+    used = steady - timedelta(days=retention.usage_days)
+    asked = steady - timedelta(hours=retention.idempotency_hours)
     portions: dict[str, Callable[[View], int]] = {
         "deleted conclusions": lambda view: _purge_deleted(view, deleted),
         "idempotency keys": lambda view: _purge_older(view, IdempotencyKey, asked),

@@ -234,7 +234,7 @@ def _due(rt: Runtime, unit: str, begun: bool) -> list[Task]:
     """The unit's pending tasks, if the first of them is due. Once the unit is being worked on, none of them waits for company."""
     with rt.storage.read() as view:
         pending = view.tasks.pending(unit, PENDING_READ)
-    waits = bool(pending) and pending[0].not_before > rt.clock()
+    waits = bool(pending) and not outbox.is_due(rt, pending[0])
     if waits and begun and pending[0].kind in GATHERED and not pending[0].attempts:
         waits = False
     return [] if waits else pending
@@ -250,7 +250,7 @@ class _Released:
 def _release(rt: Runtime, view: View, lease: Lease, report: RunReport, stopping: bool) -> _Released | None:
     """Give the unit up; None if work arrived in the meantime. In one transaction, so that nothing falls between two runs."""
     first = view.tasks.pending(lease.unit, 1)
-    left = bool(first) and first[0].not_before <= rt.clock()
+    left = bool(first) and outbox.is_due(rt, first[0])
     if left and not stopping:
         return None
     if view.tasks.release(lease) and not first and report.last is not None and report.last.kind in TOLD_WHEN_EMPTY:

@@ -92,7 +92,7 @@ class Worker:
         ended = self._delivered()
         with self._rt.storage.read() as view:
             # Units that wait for a thread are still ready: they must not hide the others.
-            units = view.tasks.ready(self._rt.clock(), self._at_once * 8 + len(self._delivering))
+            units = view.tasks.ready(self._rt.clock(), self._at_once * 8 + len(self._delivering), outbox.latest(self._rt))
         units = [unit for unit in units if unit not in self._delivering]
         for unit in units:
             if unit.startswith(f"{outbox.WEBHOOK}:"):

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from memservice.domain.records import DONE, FAILED, SUPERSEDED, Conclusion, IdempotencyKey, Message, Task
+from memservice.domain.filters import where
+from memservice.domain.records import DONE, FAILED, SUPERSEDED, Conclusion, Fact, IdempotencyKey, Message, Task
 from memservice.pipeline import maintenance, owner
 from memservice.pipeline.tending import Tending
 from memservice.services import conclusions, erasure
@@ -22,6 +23,12 @@ from memservice.spi.storage import View
 from pipeline.place import WHO, WORKSPACE, Place
 
 Start = Callable[..., Place]
+
+
+def pass_time(place: Place, **by: float) -> None:
+    """The clock runs that far, and does not jump."""
+    place.clock.advance(**by)
+    place.rt.storage.write(lambda view: view.rows.delete(Fact, where(name=maintenance.FACT)))
 
 
 def fail(request: object) -> None:
@@ -40,9 +47,9 @@ def test_done_tasks_are_erased_after_their_time_and_failed_ones_after_theirs(sta
     place.clock.advance(hours=0.2)
     assert maintenance.sweep(place.rt)["done tasks"] == 1
     assert [task.state for task in place.tasks()] == ["failed"]
-    place.clock.advance(days=29.4)
+    pass_time(place, days=29.4)
     assert maintenance.sweep(place.rt).total() == 0
-    place.clock.advance(days=0.2)
+    pass_time(place, days=0.2)
     assert maintenance.sweep(place.rt)["failed tasks"] == 1
     assert place.tasks(None) == []
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from memservice.domain.filters.ast import TRUE, Compare, Node, all_of, where
-from memservice.domain.records import DONE, FAILED, PENDING, Lease, Task
+from memservice.domain.records import AT_ONCE, DONE, FAILED, NEVER, PENDING, Lease, Task
 from memservice.spi.nouns.base import Noun
 from memservice.spi.rows import Order, Rows, UniqueViolation
 
@@ -37,16 +38,24 @@ class Tasks(Noun):
     def by_uid(self, uid: str) -> Task | None:
         return self.rows.get(Task, where(uid=uid))
 
-    def ready(self, now: datetime, limit: int) -> list[str]:
-        """Units with work to do now, the longest-waiting first: their oldest pending task is due and nobody holds a live lease.
+    def ready(self, now: datetime, limit: int, latest: datetime = NEVER) -> list[str]:
+        """Units with work to do now: their oldest pending task is due and nobody holds a live lease. Workspaces take turns: first the
+        longest-waiting unit of each, then the second of each …, the longest-waiting workspace first.
 
-        A task that backs off blocks the tasks behind it in its unit.
+        A task that backs off blocks the tasks behind it in its unit. One whose `not_before` is beyond `latest`, but not `NEVER`, is due:
+        no clock that was right gave it that.
         """
         oldest: dict[str, Task] = {}
         for task in self.rows.page(Task, where(state=PENDING)):
             oldest.setdefault(task.unit, task)
         held = {lease.unit for lease in self.rows.page(Lease, Compare("expires_at", "gt", now))}
-        return [unit for unit, task in oldest.items() if task.not_before <= now and unit not in held][:limit]
+        turns: Counter[int | None] = Counter()
+        found: list[tuple[int, int, str]] = []
+        for unit, task in oldest.items():
+            if unit not in held and (task.not_before <= now or latest < task.not_before < NEVER):
+                turns[task.workspace_key] += 1
+                found.append((turns[task.workspace_key], task.key, unit))
+        return [unit for _, _, unit in sorted(found)[:limit]]
 
     def next_due(self) -> datetime | None:
         """When the earliest pending task becomes due; None without pending tasks."""
@@ -73,26 +82,26 @@ class Tasks(Noun):
         else:
             self.rows.change(Task, where(key=key), last_error=error, not_before=retry_at)
 
-    def retry(self, keys: Sequence[int], now: datetime) -> int:
+    def retry(self, keys: Sequence[int]) -> int:
         """Give tasks that rest as failed all their attempts again; returns how many."""
         failed = where(key=tuple(keys), state=FAILED)
         self.given_work.update(task.unit for task in self.rows.page(Task, failed))
-        return self.rows.change(Task, failed, state=PENDING, attempts=0, not_before=now, finished_at=None)
+        return self.rows.change(Task, failed, state=PENDING, attempts=0, not_before=AT_ONCE, finished_at=None)
 
-    def hasten(self, task: Task, now: datetime) -> bool:
+    def hasten(self, task: Task) -> bool:
         """Let a pending task that was never tried be due now, however long it was to wait; False if it was worked on meanwhile."""
         self.given_work.add(task.unit)
-        return self.rows.change(Task, where(key=task.key, state=PENDING, attempts=0), not_before=now) == 1
+        return self.rows.change(Task, where(key=task.key, state=PENDING, attempts=0), not_before=AT_ONCE) == 1
 
-    def hurry(self, task: Task, now: datetime) -> bool:
+    def hurry(self, task: Task) -> bool:
         """Let a pending task be tried now, whatever it waits for; False if it is not pending any more."""
         self.given_work.add(task.unit)
-        return self.rows.change(Task, where(key=task.key, state=PENDING), not_before=now) == 1
+        return self.rows.change(Task, where(key=task.key, state=PENDING), not_before=AT_ONCE) == 1
 
     def hasten_all(self, kind: str, now: datetime) -> int:
         """The same for all tasks of a kind; returns how many waited."""
         waiting = all_of(where(kind=kind, state=PENDING, attempts=0), Compare("not_before", "gt", now))
-        return self.rows.change(Task, waiting, not_before=now)
+        return self.rows.change(Task, waiting, not_before=AT_ONCE)
 
     def purge(self, state: str, before: datetime, limit: int) -> int:
         """Erase tasks that came to rest in `state` before that time, at most `limit` of them; returns how many."""
