@@ -319,7 +319,7 @@ class Task:
 
 
 AT_ONCE = datetime(1970, 1, 1, tzinfo=UTC)
-"""`not_before` of a task that waits for nothing: it is due by every clock, also by one that is behind that of the process that stored it."""
+"""`not_before` of a task that waits for nothing: it is due by every clock, also by one behind that of the process that stored it."""
 NEVER = datetime(9000, 1, 1, tzinfo=UTC)
 """`not_before` of a task that is not due by itself, however long it waits."""
 

@@ -24,6 +24,7 @@ from memservice.domain.values import storable
 from memservice.pipeline import derive, dream, embed, erase, forget, index, mend, owner, scope_backfill, scope_removal, summarise, webhook
 from memservice.pipeline.handler import Failed, Handler, Outcome, Patient, Prepared, TellsOfGivingUp, TellsOfRest, Unfinished, backoff
 from memservice.reasoning import choice
+from memservice.reasoning.apart.reasoner import Stopped
 from memservice.runtime import Runtime
 from memservice.services import budget, outbox, webhooks
 from memservice.spi.capabilities import Capability
@@ -169,6 +170,10 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop) -> None:
             outcome = rt.storage.write(lambda view, p=prepared, t=tasks: _commit(rt, view, lease, p, t))  # type: ignore[misc]
         except (LeaseLost, Unavailable):
             raise
+        except Stopped:
+            rt.storage.write(lambda view: view.tasks.release(lease))
+            report.left = True
+            return
         except Exception as error:  # whatever a reasoner or an embedder raises, the task keeps it and rests or tries again
             if len(tasks) > 1:
                 # Which of them is to blame shows in smaller batches; only a task that fails alone has failed.
