@@ -174,7 +174,7 @@ class RqProcess:
     def _work(self, unit: str) -> None:
         try:
             delivers = is_delivery(unit)
-            report = run(self.rt, unit, Turn(self.stop, self._deliveries.crowded) if delivers else self.stop)
+            report = run(self.rt, unit, self.stop, Turn(self._deliveries.crowded if delivers else lambda: True))
             if report.claimed and self._is_due(unit):
                 # It gave way to others, or is to end: its turn comes again.
                 if delivers and report.left and not self.stop.is_set():

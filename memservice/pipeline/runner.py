@@ -97,17 +97,19 @@ class Stop(Protocol):
     def is_set(self) -> bool: ...
 
 
-def run(rt: Runtime, unit: str, stop: Stop | None = None) -> RunReport:
+def run(rt: Runtime, unit: str, stop: Stop | None = None, turn: Stop | None = None) -> RunReport:
     """Claim a unit, do its pending tasks in order until none is due, and release it. Returns at once if somebody else holds it.
 
-    With `stop` set, the batch in hand is finished and the unit released. Raises `Unavailable` if the store cannot be reached; the
+    With `stop` set, the batch in hand is finished and the unit released. So it is with `turn` set, but not while it is being found out
+    which task of a batch fails: that would begin from the start. Raises `Unavailable` if the store cannot be reached; the
     lease is then freed by the next clean-up, or runs out by itself.
     """
     with working_for(None):
-        return _run(rt, unit, stop or threading.Event())
+        never = threading.Event()
+        return _run(rt, unit, stop or never, turn or never)
 
 
-def _run(rt: Runtime, unit: str, stop: Stop) -> RunReport:
+def _run(rt: Runtime, unit: str, stop: Stop, turn: Stop) -> RunReport:
     report = RunReport(unit)
     began = time.monotonic()
     seconds = rt.settings.deriver.stale_session_timeout_minutes * 60
@@ -117,7 +119,7 @@ def _run(rt: Runtime, unit: str, stop: Stop) -> RunReport:
         if lease is None:
             return report
         report.claimed = True
-        _work(rt, lease, seconds, report, stop)
+        _work(rt, lease, seconds, report, stop, turn)
     finally:
         owner.ended(mine)
         report.seconds = time.monotonic() - began
@@ -125,10 +127,10 @@ def _run(rt: Runtime, unit: str, stop: Stop) -> RunReport:
     return report
 
 
-def _work(rt: Runtime, lease: Lease, seconds: float, report: RunReport, stop: Stop) -> None:
+def _work(rt: Runtime, lease: Lease, seconds: float, report: RunReport, stop: Stop, turn: Stop) -> None:
     heartbeat = Heartbeat(rt, lease, seconds)
     try:
-        _drain(rt, lease, report, stop)
+        _drain(rt, lease, report, stop, turn)
     except LeaseLost:
         log.warning("lost the lease of %s; what was in hand was not stored", lease.unit)
     finally:
@@ -139,15 +141,16 @@ def _shown(outcome: Counter[str]) -> str:
     return ", ".join(f"{number} {name}" for name, number in sorted(outcome.items())) or "nothing to tell"
 
 
-def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop) -> None:
+def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop) -> None:
     most = PENDING_READ
     begun = False
     turn_ends = time.monotonic() + TURN_SECONDS
     while True:
-        pending = [] if stop.is_set() else _due(rt, lease.unit, begun)
+        gives_way = (turn.is_set() and most == PENDING_READ) or stop.is_set()
+        pending = [] if gives_way else _due(rt, lease.unit, begun)
         begun = begun or bool(pending)
         if not pending:
-            released = rt.storage.write(lambda view: _release(rt, view, lease, report, stop.is_set()))
+            released = rt.storage.write(lambda view, way=gives_way: _release(rt, view, lease, report, way))  # type: ignore[misc]  # bound now
             if released is None:
                 continue
             report.left = released.left
@@ -256,6 +259,8 @@ def _release(rt: Runtime, view: View, lease: Lease, report: RunReport, stopping:
     """Give the unit up; None if work arrived in the meantime. In one transaction, so that nothing falls between two runs."""
     first = view.tasks.pending(lease.unit, 1)
     left = bool(first) and outbox.is_due(rt, first[0])
+    if first and not left and stopping and report.done and first[0].kind in GATHERED:
+        left = view.tasks.hasten(first[0])  # it waited for company, and had it
     if left and not stopping:
         return None
     if view.tasks.release(lease) and not first and report.last is not None and report.last.kind in TOLD_WHEN_EMPTY:

@@ -140,6 +140,12 @@ def unit_of(task: Task) -> str:
     return ":".join(map(str, (kind, *_UNITS[kind](task))))
 
 
+def workspace_of(unit: str) -> str:
+    """What a work unit counts to where workspaces take turns: the key of its workspace, or "" for work on the store itself."""
+    kind, *about = unit.split(":")
+    return about[0] if about and kind != ERASE else ""
+
+
 def _representation(rt: Runtime, message: Message, observers: list[int], config: Resolved) -> Task:
     return _task(
         rt,
