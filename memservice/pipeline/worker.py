@@ -114,9 +114,9 @@ class Worker:
                 self._delivering[unit] = pools.deliveries.submit(self._deliver, pools, unit, stop)
         waiting = [unit for unit in units if unit not in self._delivering and unit not in self._in_hand]
         while not stop.is_set() and (waiting or self._in_hand):
-            while (unit := self._next(waiting)) is not None:
-                waiting.remove(unit)
-                self._in_hand[unit] = pools.units.submit(run, self._rt, unit, stop, Turn(lambda: True))
+            while (following := self._next(waiting)) is not None:
+                waiting.remove(following)
+                self._in_hand[following] = pools.units.submit(run, self._rt, following, stop, Turn(lambda: True))
             wait(self._in_hand.values(), max(0.0, ends - time.monotonic()), FIRST_COMPLETED)
             ended += _ended(self._in_hand)
             if time.monotonic() >= ends or not waiting:

@@ -21,7 +21,7 @@ class Capability(StrEnum):
     REMOTE = "remote"
     """Embedder, reasoner: does it wait on a network? A worker then keeps several units of a reasoner in flight."""
 
-    CPU_BOUND = "cpu_bound"
+    COMPUTES = "computes"
     """Reasoner: does it do nothing but compute, from its request alone? Background work then asks it in a process of its own, which is
     ended when it takes too long. Without it, it is asked in the worker's process, and whatever takes long there holds up other work."""
 

@@ -365,7 +365,12 @@ def test_a_statement_that_takes_too_long_is_ended_where_it_only_reads(path: Path
 
 def test_conditions_that_python_answers_are_ended_as_well(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite takes few steps between two of them, however long each takes."""
-    monkeypatch.setattr(functions, "_fold", lambda text: time.sleep(0.01) or text)
+
+    def slow(text: str) -> str:
+        time.sleep(0.01)
+        return text
+
+    monkeypatch.setattr(functions, "_fold", slow)
     storage = migrated(path, statement_timeout_seconds=0.1)
     rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"
     began = time.monotonic()

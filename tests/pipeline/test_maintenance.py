@@ -231,7 +231,7 @@ def test_a_long_purge_goes_on_at_the_next_look(start: Start, monkeypatch: pytest
     assert left == [4, 1, 0, 0]
 
 
-def times(place: Place) -> dict[str, datetime]:
+def times(place: Place) -> dict[str, Any]:
     return {"not_before": place.clock(), "created_at": place.clock()}
 
 

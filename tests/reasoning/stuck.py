@@ -26,7 +26,7 @@ from memservice.spi.reasoner import (
 
 class Mood:
     name = "mood"
-    capabilities = frozenset({Capability.CPU_BOUND})
+    capabilities = frozenset({Capability.COMPUTES})
 
     def derive(self, request: DeriveRequest) -> Derived:
         return Derived([Statement(self._said(message.content), (message.key,)) for message in request.messages if message.new])

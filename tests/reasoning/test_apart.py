@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,7 +65,7 @@ def extractive() -> Iterator[Apart]:
 
 class TestExtractive(ReasonerContract):
     @pytest.fixture
-    def reasoner(self, extractive: Apart) -> Apart:  # type: ignore[override]
+    def reasoner(self, extractive: Apart) -> Apart:
         return extractive
 
 
@@ -120,7 +121,12 @@ def test_a_request_that_waits_for_ever_is_ended_too(mood: Apart, monkeypatch: py
 
 def test_larger_requests_have_more_time(stop: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[int] = []
-    monkeypatch.setattr(apart._Child, "ask", lambda self, body, seconds, stop: given.append(seconds) or {"result": {"statements": []}})
+
+    def answer(self: object, body: bytes, seconds: int, stop: threading.Event) -> dict[str, Any]:
+        given.append(seconds)
+        return {"result": {"statements": []}}
+
+    monkeypatch.setattr(apart._Child, "ask", answer)
     reasoner = made(stop, 10)
     for size in (1, 1_000_000, 100_000_000):
         assert reasoner.derive(DeriveRequest("alice", [say(1, "alice", "x" * size)])) == Derived([])

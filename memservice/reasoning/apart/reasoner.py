@@ -73,7 +73,7 @@ def place_of(provider: ReasonerProvider) -> str | None:
     opens = provider.open
     module, name = getattr(opens, "__module__", ""), getattr(opens, "__qualname__", "")
     found = getattr(sys.modules.get(module), name, None)
-    computes = Capability.CPU_BOUND in provider.capabilities and provider.settings is None
+    computes = Capability.COMPUTES in provider.capabilities and provider.settings is None
     return f"{module}:{name}" if computes and found is opens and module != "__main__" else None
 
 
