@@ -59,7 +59,8 @@ def sweep(rt: Runtime) -> Swept:
         lease = rt.storage.write(lambda view: view.tasks.claim(UNIT, mine, rt.clock(), INTERVAL_SECONDS))
         if lease is not None:
             _erase(rt, erased)
-            reclaim(rt)
+            if not erased.unfinished:
+                reclaim(rt)
             released = gathering.release(rt)
             if released:
                 log.info("%d messages that waited for company wait no longer", released)
