@@ -6,7 +6,8 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from memservice.domain.configuration import Defaults
 from memservice.domain.errors import ConfigurationError
@@ -24,6 +25,9 @@ from memservice.spi.vectors import VectorIndex
 from memservice.spi.webhooks import WebhookTransport
 from memservice.telemetry.context import attributed
 from memservice.telemetry.events import Event
+
+if TYPE_CHECKING:
+    from memservice.reasoning.apart.reasoner import Stop
 
 log = logging.getLogger("memservice")
 
@@ -172,6 +176,20 @@ class Runtime:
             if name not in self._reasoners:
                 self._reasoners[name] = self._open_reasoner(name)
             return self._reasoners[name]
+
+    def reason_apart(self, stop: Stop) -> None:
+        """For a worker: ask reasoners that only compute in processes of their own from now on, and no more once `stop` is set."""
+        from memservice.reasoning.apart.reasoner import Apart, place_of
+
+        for name in {self.reasoners[task] for task in choice.BACKGROUND} - {choice.LLM}:
+            provider = self.plugins.reasoner(name)
+            place = place_of(provider)
+            if place is None:
+                continue
+            apart = Apart(provider, place, self.settings.worker.cpu_seconds, stop, partial(self._open_reasoner, name))
+            self.closing.append(apart.close)
+            with self._lock:
+                self._reasoners[name] = apart
 
     def reasoner_can(self, task: str, capability: Capability) -> bool:
         """Whether the reasoner of a task has a capability. Opens nothing."""

@@ -155,6 +155,10 @@ class PostgresDialect(SqlDialect):
             cursor.execute("RELEASE inserting", ())
         return keys
 
+    def insert_unless_there(self, cursor: Cursor, table: sa.Table, columns: Sequence[str], row: Sequence[Any]) -> int | None:
+        keys = _keys(cursor, self._insert(table, columns, several=False, yields=True), row)
+        return keys[0] if keys else None
+
     def _insert(self, table: sa.Table, columns: Sequence[str], *, several: bool, yields: bool) -> str:
         """An INSERT of one row (a parameter for each column) or several (one JSON text), that `yields` where a row is there already."""
         known_as = (table.name, several, yields)

@@ -66,6 +66,10 @@ class SqlDialect(ABC):
         breaks a rule; see `inserts_whole`."""
 
     @abstractmethod
+    def insert_unless_there(self, cursor: Cursor, table: sa.Table, columns: Sequence[str], row: Sequence[Any]) -> int | None:
+        """As `insert`, for one row; None where it would break a unique constraint, which is not an error."""
+
+    @abstractmethod
     def affected(self, cursor: Cursor) -> int:
         """How many rows the update or delete that the cursor just ran has changed."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from memservice.domain.filters.ast import TRUE, Node, all_of, where
-from memservice.domain.records import ACTIVE, DELETING, PEER, PENDING, SCOPE, ApiKey, Lease, Peer, Session, Task, Workspace
+from memservice.domain.records import ACTIVE, DELETING, NEVER, PEER, PENDING, SCOPE, ApiKey, Lease, Peer, Session, Task, Workspace
 from memservice.spi import nouns as base
 from memservice.spi.nouns.base import CREATED
 from memservice.spi.rows import Order
@@ -240,15 +241,18 @@ class SqlTasks(base.Tasks):
     def __init__(self, rows: SqlRows) -> None:
         super().__init__(rows)
 
-    def ready(self, now: datetime, limit: int) -> list[str]:
+    def ready(self, now: datetime, limit: int, latest: datetime = NEVER) -> list[str]:
         def write(slots: Slots) -> sa.Executable:
             oldest = sa.select(sa.func.min(t.tasks.c.key).label("key")).where(_PENDING).group_by(t.tasks.c.unit).subquery()
-            due = t.tasks.c.not_before <= slots.take(t.tasks.c.not_before.type)
+            when, time = t.tasks.c.not_before, t.tasks.c.not_before.type
+            due = (when <= slots.take(time)) | ((when > slots.take(time)) & (when < slots.take(time)))
             held = sa.exists().where(t.leases.c.unit == t.tasks.c.unit, t.leases.c.expires_at > slots.take(t.leases.c.expires_at.type))
-            found = sa.select(t.tasks.c.unit).select_from(oldest.join(t.tasks, t.tasks.c.key == oldest.c.key)).where(due, ~held)
-            return window(found.order_by(t.tasks.c.key), slots, limit, 0)
+            turn = sa.func.row_number().over(partition_by=t.tasks.c.workspace_key, order_by=t.tasks.c.key).label("turn")
+            each = sa.select(t.tasks.c.unit, t.tasks.c.key, turn).select_from(oldest.join(t.tasks, t.tasks.c.key == oldest.c.key))
+            found = each.where(due, ~held).subquery()
+            return window(sa.select(found.c.unit).order_by(found.c.turn, found.c.key), slots, limit, 0)
 
-        return [row[0] for row in self.rows.run(("ready",), write, [now, now, limit]).fetchall()]
+        return [row[0] for row in self.rows.run(("ready",), write, [now, latest, NEVER, now, limit]).fetchall()]
 
     def claim(self, unit: str, owner: str, now: datetime, seconds: float) -> Lease | None:
         self.rows.writable()
@@ -259,6 +263,11 @@ class SqlTasks(base.Tasks):
             return held.with_for_update(key_share=True, skip_locked=True)
 
         return self.take(unit, self.rows.mapping(Lease).one(self.rows.run(("lease",), write, [unit]).fetchone()), owner, now, seconds)
+
+    def begin(self, lease: Lease) -> Lease | None:
+        # That another worker was faster is nothing out of the ordinary, and no error in the database's log.
+        key = self.rows.put_unless_there(lease)
+        return None if key is None else replace(lease, key=key)
 
     def next_due(self) -> datetime | None:
         def write(slots: Slots) -> sa.Executable:

@@ -141,6 +141,13 @@ class SqlRows:
             self._list(kept, stored, [rows[place] for place in old])
         return stored
 
+    def put_unless_there(self, row: Any) -> int | None:
+        """Insert a new row of a type without lists and return its key; None if it would break a unique constraint. That is no error."""
+        self.writable()
+        kept = self.store.kept[type(row)]
+        columns = [column.name for column in kept.mapping.columns[1:]]
+        return self.store.dialect.insert_unless_there(self._cursor, kept.table, columns, kept.mapping.rows([row])[0][1:])
+
     def change(self, record: type[Any], where: Node, **values: Any) -> int:
         kept = self.store.kept[record]
         if any(listed.field in values for listed in kept.lists):

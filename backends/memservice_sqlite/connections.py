@@ -13,6 +13,7 @@ from pathlib import Path
 
 from memservice.domain.errors import ConfigurationError, NoStore, Unavailable
 from memservice_sqlite import functions
+from memservice_sqlite.deadline import TimedConnection
 
 WAL_PAGES = 4_000
 """Pages (16 MB) after which a commit copies the log into the file itself, should nobody have been idle enough to do it before."""
@@ -39,6 +40,8 @@ class Place:
     lock_seconds: float = 5.0
     """How long to wait for another process's lock."""
     synchronous: str = "full"
+    statement_seconds: float = 30.0
+    """The longest a statement of a transaction may run that only reads."""
     _opened: _Opened = field(default_factory=_Opened, init=False, repr=False, compare=False)
 
     def create(self) -> None:
@@ -54,7 +57,7 @@ class Place:
             made.execute("PRAGMA auto_vacuum=INCREMENTAL")
             self._use_wal(made)
 
-    def connect(self) -> sqlite3.Connection:
+    def connect(self) -> TimedConnection:
         """A new connection, without implicit transactions, usable from any one thread at a time. Never makes the file: `NoStore`.
 
         A file on a read-only file system can be read all the same, without locks and without a log."""
@@ -95,7 +98,7 @@ class Place:
             raise Unavailable(f"the database {self.path} was replaced by another file while it was in use: restart to use that one")
         return identity
 
-    def _open(self, query: str) -> sqlite3.Connection:
+    def _open(self, query: str) -> TimedConnection:
         return sqlite3.connect(
             f"{self.path.absolute().as_uri()}?{query}",
             uri=True,
@@ -103,6 +106,7 @@ class Place:
             isolation_level=None,
             check_same_thread=False,
             cached_statements=STATEMENTS_KEPT,
+            factory=TimedConnection,
         )
 
     def configure(self, made: sqlite3.Connection) -> None:

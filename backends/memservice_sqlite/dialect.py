@@ -21,6 +21,7 @@ from memservice_sql.statements import Cursor, Slots
 from memservice_sql.types import to_text
 from memservice_sqlite import json_conditions, json_text
 from memservice_sqlite.connections import Place, Turns, Watch, cannot_change
+from memservice_sqlite.deadline import TimedConnection
 
 MIGRATION_SECONDS = 120
 """How long to wait for another process that migrates."""
@@ -37,6 +38,7 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_READONLY: "may not be written to",
     sqlite3.SQLITE_PERM: "may not be used by this user",
     sqlite3.SQLITE_AUTH: "may not be used by this user",
+    sqlite3.SQLITE_INTERRUPT: "took too long to answer",
     sqlite3.SQLITE_NOMEM: "could not be used for lack of memory",
 }
 _DAMAGED = {sqlite3.SQLITE_CORRUPT: "is damaged", sqlite3.SQLITE_NOTADB: "is not a SQLite database, or its beginning is damaged"}
@@ -86,12 +88,15 @@ class SqliteDialect(SqlDialect):
         if writing:
             self._place.require()
         driver.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+        # What is being written is never interrupted: all of it would have to be done again.
+        driver.clock.limit(None if writing else self._place.statement_seconds)
         try:
             yield
             driver.execute("COMMIT")
             if writing:
                 self._place.require()  # else nobody will ever read it
         finally:
+            driver.clock.limit(None)
             if driver.in_transaction:
                 driver.execute("ROLLBACK")
 
@@ -132,16 +137,24 @@ class SqliteDialect(SqlDialect):
         return columns[0][0], tuple(name for _, name in columns)
 
     def insert(self, cursor: Cursor, table: sa.Table, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[int]:
-        sql = self._inserts.get(table.name)
-        if sql is None:
-            from sqlalchemy.dialects import sqlite
-
-            sql = self._inserts[table.name] = str(sa.insert(table).compile(dialect=sqlite.dialect(), column_keys=list(columns)))
+        sql = self._insert(table, columns)
         keys: list[int] = []
         for row in rows:
             cursor.execute(sql, row)
             keys.append(cursor.lastrowid)
         return keys
+
+    def insert_unless_there(self, cursor: Cursor, table: sa.Table, columns: Sequence[str], row: Sequence[Any]) -> int | None:
+        cursor.execute(f"{self._insert(table, columns)} ON CONFLICT DO NOTHING", row)
+        return cursor.lastrowid if cursor.rowcount else None
+
+    def _insert(self, table: sa.Table, columns: Sequence[str]) -> str:
+        sql = self._inserts.get(table.name)
+        if sql is None:
+            from sqlalchemy.dialects import sqlite
+
+            sql = self._inserts[table.name] = str(sa.insert(table).compile(dialect=sqlite.dialect(), column_keys=list(columns)))
+        return sql
 
     def affected(self, cursor: Cursor) -> int:
         # The driver does not count for statements that begin with WITH.
@@ -213,7 +226,7 @@ def _plain(value: Any) -> Any:
     return to_text(value) if isinstance(value, datetime) else value
 
 
-def _driver(connection: sa.Connection) -> sqlite3.Connection:
+def _driver(connection: sa.Connection) -> TimedConnection:
     driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
+    assert isinstance(driver, TimedConnection)
     return driver

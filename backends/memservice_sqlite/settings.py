@@ -6,7 +6,7 @@ from marshmallow import Schema, fields, validate
 
 
 class SqliteSettings(Schema):
-    """Of the `DB_` section, what concerns a file."""
+    """Of the `DB_` section, what concerns a file, and below it what only storages with statements know (`DB_OPTIONS`)."""
 
     uri = fields.String(required=True)
     pool_class = fields.String(load_default="default", validate=validate.OneOf(("default", "null")))
@@ -14,3 +14,5 @@ class SqliteSettings(Schema):
     max_overflow = fields.Integer(load_default=20, validate=validate.Range(min=0))
     pool_timeout = fields.Float(load_default=5.0, validate=validate.Range(min=0))
     synchronous = fields.String(load_default="full", validate=validate.OneOf(("full", "normal")))
+
+    statement_timeout_seconds = fields.Float(load_default=30.0, validate=validate.Range(min=0, min_inclusive=False))

@@ -110,6 +110,6 @@ def file_of(uri: str) -> Path:
 def open_storage(settings: Settings) -> SqliteStorage:
     """`settings` as `SqliteSettings` loads them."""
     given: dict[str, Any] = dict(settings)
-    place = Place(file_of(given["uri"]), given["pool_timeout"], given["synchronous"])
+    place = Place(file_of(given["uri"]), given["pool_timeout"], given["synchronous"], given["statement_timeout_seconds"])
     pooled = given["pool_class"] != "null"
     return SqliteStorage(place, SqliteDialect(place, pool_size=given["pool_size"], max_overflow=given["max_overflow"], pooled=pooled))

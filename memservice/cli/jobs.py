@@ -166,7 +166,7 @@ def _described(job: Job) -> dict[str, Any]:
         "attempts": task.attempts,
         "error": task.last_error,
         "outcome": dict(task.outcome),
-        "not_before": wire_seconds(task.not_before),
+        "not_before": wire_seconds(task.due_since),
         "made": wire_seconds(task.created_at),
         "finished": None if task.finished_at is None else wire_seconds(task.finished_at),
     }

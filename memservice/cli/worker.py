@@ -81,6 +81,7 @@ def _run_rq(state: State, names: Sequence[str], number: int, *, burst: bool, emb
         runtime = Runtime(settings, state.plugins)
         observe_worker(runtime)
         wakeups.attach(runtime)
+        runtime.reason_apart(stop)
         try:
             if not wait_for_schema(runtime, stop):
                 return
@@ -115,6 +116,7 @@ def _poll(state: State, at_once: int, *, burst: bool, embedded: bool) -> None:
         _stop_with_parent(stop)
     runtime = Runtime(state.settings, state.plugins)
     observe_worker(runtime)
+    runtime.reason_apart(stop)
     try:
         if wait_for_schema(runtime, stop):
             polling = Worker(runtime, jitter=not embedded, at_once=at_once)

@@ -30,6 +30,8 @@ BROKEN: State = "failed"
 
 LAG = timedelta(seconds=60)
 """Work that was due for longer than this, without anybody at it, waits for a worker."""
+NEWEST = 100
+"""So many of the newest tasks are looked at for the time at which they were written."""
 SPACES = 5
 """So many spaces of an index outside the storage are compared with their rows, of each the first portion: one that was lost lacks those."""
 
@@ -59,6 +61,7 @@ def look(rt: Runtime, *, thorough: bool = False) -> list[Check]:
         "redis": lambda: _queues(rt.settings),
         "workers": lambda: _workers(rt),
         "work": lambda: _work(rt),
+        "clock": lambda: _clock(rt),
         "plugins": lambda: _plugins(rt.plugins),
     }
     return [*storage, *_all(parts)]
@@ -281,13 +284,27 @@ def _work(rt: Runtime) -> Iterator[Check]:
         )
         failed = view.rows.count(Task, where(state=FAILED))
     waiting = [task for task in due if task.unit not in taken]
-    lag = now - waiting[0].not_before if waiting else timedelta()
+    lag = max((now - task.due_since for task in waiting), default=timedelta())
     if lag > LAG:
         yield Check("work", DEGRADED, f"some waits since {round(lag.total_seconds())} s", "start more workers, or read their logs")
     elif failed:
         yield Check("work", DEGRADED, f"{failed} tasks have failed for good", "see `memservice jobs list --state failed`")
     else:
         yield Check("work", OK, "nothing waits for long")
+
+
+def _clock(rt: Runtime) -> Iterator[Check]:
+    """Rows from the future, among the newest, say that this clock, or that of a process that wrote them, is wrong or was."""
+    with rt.storage.read() as view:
+        newest = view.rows.page(Task, order=(Order("key", descending=True),), limit=NEWEST)
+    ahead = max((task.created_at - rt.clock() for task in newest), default=timedelta())
+    if ahead > LAG:
+        yield Check(
+            "clock",
+            DEGRADED,
+            f"work was written {round(ahead.total_seconds())} s in the future: a clock was ahead, or this one is behind",
+            "see that all machines keep the same time (NTP); timers that were set meanwhile may go off late, all other work is done now",
+        )
 
 
 def _plugins(plugins: Plugins) -> Iterator[Check]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections import Counter
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,18 +29,38 @@ RECLAIM_SECONDS = 5.0
 """Of each sweep, for what erased rows left behind."""
 RECLAIM_PAUSE_SECONDS = 0.02
 """Between two steps of that, in which others write."""
+LONGEST_REST_SECONDS = 0.25
+"""Between two portions others may write for as long as the last one took, but no longer than this."""
+TURN_SECONDS = 1.0
+"""How long a call goes on before other work has its turn."""
 
 
-def sweep(rt: Runtime) -> Counter[str]:
-    """Erase what is over, in short transactions. One process at a time does it; the others return at once with nothing."""
-    erased: Counter[str] = Counter()
+FACT = "retention.time"
+CATCH_UP = timedelta(hours=1)
+"""How far the time of retention moves in a minute where it is behind the clock."""
+
+
+class Swept(Counter[str]):
+    """How many rows of each kind were erased."""
+
+    unfinished = False
+    """Its turn ended before everything that is over was erased."""
+
+
+def sweep(rt: Runtime) -> Swept:
+    """Erase what is over, in short transactions, for about a second; `unfinished` says that there is more.
+
+    One process at a time does it; the others return at once with nothing.
+    """
+    erased = Swept()
     began = time.perf_counter()
     mine = owner.this_process()
     try:
         lease = rt.storage.write(lambda view: view.tasks.claim(UNIT, mine, rt.clock(), INTERVAL_SECONDS))
         if lease is not None:
             _erase(rt, erased)
-            reclaim(rt)
+            if not erased.unfinished:
+                reclaim(rt)
             released = gathering.release(rt)
             if released:
                 log.info("%d messages that waited for company wait no longer", released)
@@ -59,23 +81,56 @@ def sweep(rt: Runtime) -> Counter[str]:
     return erased
 
 
-def _erase(rt: Runtime, erased: Counter[str]) -> None:
+def _steady_time(rt: Runtime) -> datetime:
+    """The time by which that is erased which may still be needed: the clock's, but after a jump forward it follows by an hour a minute.
+
+    A clock that is ahead by days for a minute would else erase all idempotency keys, and a repeated request would be stored twice.
+    """
     now = rt.clock()
+    with rt.storage.read() as view:
+        kept = view.facts.get(FACT)
+    steady = now
+    if kept is not None:
+        said = json.loads(kept)
+        steady = min(now, datetime.fromisoformat(said["time"]))
+        if abs(now - datetime.fromisoformat(said["clock"])) < timedelta(seconds=INTERVAL_SECONDS):
+            return steady  # another process looked within this minute
+        steady = min(now, steady + CATCH_UP)
+    value = json.dumps({"time": steady.isoformat(), "clock": now.isoformat()})
+    rt.storage.write(lambda view: view.facts.set(FACT, value))
+    return steady
+
+
+def _erase(rt: Runtime, erased: Swept) -> None:
+    now, steady = rt.clock(), _steady_time(rt)
     retention = rt.settings.retention
     done = now - timedelta(hours=retention.done_tasks_hours)
-    failed = now - timedelta(seconds=rt.settings.deriver.queue_error_retention_seconds)
-    erased["done tasks"] = rt.storage.write(lambda view: view.tasks.purge(DONE, done))
-    erased["failed tasks"] = rt.storage.write(lambda view: view.tasks.purge(FAILED, failed))
-    before = now - timedelta(minutes=retention.deleted_conclusions_minutes)
-    while purged := rt.storage.write(lambda view: _purge_deleted(view, before)):
-        erased["deleted conclusions"] += purged
-    for name, record, age in (
-        ("deliveries", Delivery, timedelta(days=retention.deliveries_days)),
-        ("records of usage", Usage, timedelta(days=retention.usage_days)),
-        ("idempotency keys", IdempotencyKey, timedelta(hours=retention.idempotency_hours)),
-    ):
-        while purged := rt.storage.write(lambda view, record=record, age=age: _purge_older(view, record, now - age)):  # type: ignore[misc]
-            erased[name] += purged
+    failed = steady - timedelta(seconds=rt.settings.deriver.queue_error_retention_seconds)
+    deleted = now - timedelta(minutes=retention.deleted_conclusions_minutes)
+    delivered = steady - timedelta(days=retention.deliveries_days)
+    used = steady - timedelta(days=retention.usage_days)
+    asked = steady - timedelta(hours=retention.idempotency_hours)
+    portions: dict[str, Callable[[View], int]] = {
+        "deleted conclusions": lambda view: _purge_deleted(view, deleted),
+        "idempotency keys": lambda view: _purge_older(view, IdempotencyKey, asked),
+        "failed tasks": lambda view: view.tasks.purge(FAILED, failed, ROWS_AT_ONCE),
+        "done tasks": lambda view: view.tasks.purge(DONE, done, ROWS_AT_ONCE),
+        "deliveries": lambda view: _purge_older(view, Delivery, delivered),
+        "records of usage": lambda view: _purge_older(view, Usage, used),
+    }
+    turn_ends = time.monotonic() + TURN_SECONDS
+    for name, portion in portions.items():
+        while True:
+            began = time.monotonic()
+            number = rt.storage.write(portion)
+            erased[name] += number
+            if number < ROWS_AT_ONCE:
+                break
+            if time.monotonic() >= turn_ends:
+                erased.unfinished = True
+                return
+            # Writers of other processes ask for SQLite's lock from time to time only: without a rest they would hardly ever find it free.
+            time.sleep(min(time.monotonic() - began, LONGEST_REST_SECONDS))
 
 
 def reclaim(rt: Runtime) -> None:

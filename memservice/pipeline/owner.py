@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 from memservice.domain.ids import new_uid
@@ -32,10 +33,24 @@ _claims: set[str] = set()
 """Owner names of this process that are in use."""
 
 
+def _machine() -> str:
+    """Where the pids of this process mean something: the host, its present boot, and the PID namespace.
+
+    Containers may share a host name and even a kernel, and then a pid of one of them says nothing about another. Where the kernel tells
+    neither boot nor namespace, the host name alone decides.
+    """
+    boot = namespace = ""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    with suppress(OSError):
+        namespace = str(Path("/proc/self/ns/pid").stat().st_ino)
+    return "|".join((socket.gethostname(), boot, namespace))
+
+
 def this_process() -> str:
-    """A new owner name for one claim of this process, in use until `ended`."""
+    """A new owner name for one claim of this process, in use until `ended`: host, boot, PID namespace, pid, its start, a unique part."""
     pid = os.getpid()
-    name = "|".join((socket.gethostname(), str(pid), _started(pid), new_uid()))
+    name = "|".join((_machine(), str(pid), _started(pid), new_uid()))
     _claims.add(name)
     return name
 
@@ -46,12 +61,13 @@ def ended(owner: str) -> None:
 
 
 def is_gone(owner: str) -> bool:
-    """True only if the owner was a process of this machine, and either that process or, in this one, the work has certainly ended."""
-    parts = owner.split("|")
-    if len(parts) != 4 or parts[0] != socket.gethostname() or not parts[1].isdecimal():
+    """True only if the owner was a process of this machine and PID namespace, since its last boot, and either that process or, in this
+    one, the work has certainly ended. Other owners are never judged: their leases run out."""
+    machine, *parts = owner.rsplit("|", 3)
+    if len(parts) != 3 or machine != _machine() or not parts[0].isdecimal():
         return False
-    pid = int(parts[1])
-    if pid == os.getpid() and parts[2] == _started(pid):
+    pid = int(parts[0])
+    if pid == os.getpid() and parts[1] == _started(pid):
         return owner not in _claims
     try:
         os.kill(pid, 0)
@@ -62,4 +78,4 @@ def is_gone(owner: str) -> bool:
     if _is_zombie(pid):
         return True
     started = _started(pid)
-    return bool(started and parts[2]) and started != parts[2]
+    return bool(started and parts[1]) and started != parts[1]

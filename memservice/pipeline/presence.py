@@ -68,7 +68,7 @@ def announce(rt: Runtime, name: str) -> None:
 
     def change(view: View) -> None:
         view.facts.set(PREFIX + name, said)
-        gone = [fact for fact in _facts(view) if rt.clock() - _read(fact).seen > GONE_AFTER]
+        gone = [fact for fact in _facts(view) if not _is_there(_read(fact), rt.clock())]
         for fact in gone:
             view.rows.delete(Fact, where(name=fact.name))
 
@@ -83,7 +83,12 @@ def leave(rt: Runtime, name: str) -> None:
 def workers(view: View, now: datetime) -> list[Worker]:
     """Those that are there, by name."""
     found = [_read(fact) for fact in _facts(view)]
-    return sorted((worker for worker in found if now - worker.seen <= GONE_AFTER), key=lambda worker: worker.name)
+    return sorted((worker for worker in found if _is_there(worker, now)), key=lambda worker: worker.name)
+
+
+def _is_there(worker: Worker, now: datetime) -> bool:
+    """One that was last seen in the future said so by a clock that was ahead: it would say so again if it still lived."""
+    return abs(now - worker.seen) <= GONE_AFTER
 
 
 def _facts(view: View) -> Sequence[Fact]:

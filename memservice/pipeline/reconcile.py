@@ -83,8 +83,8 @@ def _go_on(rt: Runtime, interval: float) -> float:
     progress = _read(rt)
     if progress.ended is not None:
         waited = (rt.clock() - datetime.fromisoformat(progress.ended)).total_seconds()
-        if waited < interval:
-            return max(interval - waited, 0.0)
+        if 0 <= waited < interval:  # a round that ended in the future was dated by a clock that was ahead
+            return interval - waited
         progress = _Progress()
     turn_ends = time.monotonic() + TURN_SECONDS
     while True:

@@ -34,6 +34,7 @@ from memservice.pipeline.tending import Tending
 from memservice.pipeline.turns import Turn
 from memservice.pipeline.unit_jobs import UnitJob
 from memservice.runtime import Runtime
+from memservice.services import outbox
 
 log = logging.getLogger("memservice.worker")
 
@@ -173,7 +174,7 @@ class RqProcess:
     def _work(self, unit: str) -> None:
         try:
             delivers = is_delivery(unit)
-            report = run(self.rt, unit, Turn(self.stop, self._deliveries.crowded) if delivers else self.stop)
+            report = run(self.rt, unit, self.stop, Turn(self._deliveries.crowded if delivers else lambda: True))
             if report.claimed and self._is_due(unit):
                 # It gave way to others, or is to end: its turn comes again.
                 if delivers and report.left and not self.stop.is_set():
@@ -195,7 +196,7 @@ class RqProcess:
     def _is_due(self, unit: str) -> bool:
         with self.rt.storage.read() as view:
             pending = view.tasks.pending(unit, 1)
-        return bool(pending) and pending[0].not_before <= self.rt.clock()
+        return bool(pending) and outbox.is_due(self.rt, pending[0])
 
     def _take(self, *, burst: bool) -> None:
         with suppress(RedisError):  # also when the worker takes its leave of a Redis that is away

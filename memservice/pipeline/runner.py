@@ -24,6 +24,7 @@ from memservice.domain.values import storable
 from memservice.pipeline import derive, dream, embed, erase, forget, index, mend, owner, scope_backfill, scope_removal, summarise, webhook
 from memservice.pipeline.handler import Failed, Handler, Outcome, Patient, Prepared, TellsOfGivingUp, TellsOfRest, Unfinished, backoff
 from memservice.reasoning import choice
+from memservice.reasoning.apart.reasoner import Stopped
 from memservice.runtime import Runtime
 from memservice.services import budget, outbox, webhooks
 from memservice.spi.capabilities import Capability
@@ -96,17 +97,19 @@ class Stop(Protocol):
     def is_set(self) -> bool: ...
 
 
-def run(rt: Runtime, unit: str, stop: Stop | None = None) -> RunReport:
+def run(rt: Runtime, unit: str, stop: Stop | None = None, turn: Stop | None = None) -> RunReport:
     """Claim a unit, do its pending tasks in order until none is due, and release it. Returns at once if somebody else holds it.
 
-    With `stop` set, the batch in hand is finished and the unit released. Raises `Unavailable` if the store cannot be reached; the
+    With `stop` set, the batch in hand is finished and the unit released. So it is with `turn` set, but not while it is being found out
+    which task of a batch fails: that would begin from the start. Raises `Unavailable` if the store cannot be reached; the
     lease is then freed by the next clean-up, or runs out by itself.
     """
     with working_for(None):
-        return _run(rt, unit, stop or threading.Event())
+        never = threading.Event()
+        return _run(rt, unit, stop or never, turn or never)
 
 
-def _run(rt: Runtime, unit: str, stop: Stop) -> RunReport:
+def _run(rt: Runtime, unit: str, stop: Stop, turn: Stop) -> RunReport:
     report = RunReport(unit)
     began = time.monotonic()
     seconds = rt.settings.deriver.stale_session_timeout_minutes * 60
@@ -116,7 +119,7 @@ def _run(rt: Runtime, unit: str, stop: Stop) -> RunReport:
         if lease is None:
             return report
         report.claimed = True
-        _work(rt, lease, seconds, report, stop)
+        _work(rt, lease, seconds, report, stop, turn)
     finally:
         owner.ended(mine)
         report.seconds = time.monotonic() - began
@@ -124,10 +127,10 @@ def _run(rt: Runtime, unit: str, stop: Stop) -> RunReport:
     return report
 
 
-def _work(rt: Runtime, lease: Lease, seconds: float, report: RunReport, stop: Stop) -> None:
+def _work(rt: Runtime, lease: Lease, seconds: float, report: RunReport, stop: Stop, turn: Stop) -> None:
     heartbeat = Heartbeat(rt, lease, seconds)
     try:
-        _drain(rt, lease, report, stop)
+        _drain(rt, lease, report, stop, turn)
     except LeaseLost:
         log.warning("lost the lease of %s; what was in hand was not stored", lease.unit)
     finally:
@@ -138,15 +141,16 @@ def _shown(outcome: Counter[str]) -> str:
     return ", ".join(f"{number} {name}" for name, number in sorted(outcome.items())) or "nothing to tell"
 
 
-def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop) -> None:
+def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop) -> None:
     most = PENDING_READ
     begun = False
     turn_ends = time.monotonic() + TURN_SECONDS
     while True:
-        pending = [] if stop.is_set() else _due(rt, lease.unit, begun)
+        gives_way = (turn.is_set() and most == PENDING_READ) or stop.is_set()
+        pending = [] if gives_way else _due(rt, lease.unit, begun)
         begun = begun or bool(pending)
         if not pending:
-            released = rt.storage.write(lambda view: _release(rt, view, lease, report, stop.is_set()))
+            released = rt.storage.write(lambda view, way=gives_way: _release(rt, view, lease, report, way))  # type: ignore[misc]  # bound now
             if released is None:
                 continue
             report.left = released.left
@@ -169,6 +173,10 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop) -> None:
             outcome = rt.storage.write(lambda view, p=prepared, t=tasks: _commit(rt, view, lease, p, t))  # type: ignore[misc]
         except (LeaseLost, Unavailable):
             raise
+        except Stopped:
+            rt.storage.write(lambda view: view.tasks.release(lease))
+            report.left = True
+            return
         except Exception as error:  # whatever a reasoner or an embedder raises, the task keeps it and rests or tries again
             if len(tasks) > 1:
                 # Which of them is to blame shows in smaller batches; only a task that fails alone has failed.
@@ -234,7 +242,7 @@ def _due(rt: Runtime, unit: str, begun: bool) -> list[Task]:
     """The unit's pending tasks, if the first of them is due. Once the unit is being worked on, none of them waits for company."""
     with rt.storage.read() as view:
         pending = view.tasks.pending(unit, PENDING_READ)
-    waits = bool(pending) and pending[0].not_before > rt.clock()
+    waits = bool(pending) and not outbox.is_due(rt, pending[0])
     if waits and begun and pending[0].kind in GATHERED and not pending[0].attempts:
         waits = False
     return [] if waits else pending
@@ -250,7 +258,9 @@ class _Released:
 def _release(rt: Runtime, view: View, lease: Lease, report: RunReport, stopping: bool) -> _Released | None:
     """Give the unit up; None if work arrived in the meantime. In one transaction, so that nothing falls between two runs."""
     first = view.tasks.pending(lease.unit, 1)
-    left = bool(first) and first[0].not_before <= rt.clock()
+    left = bool(first) and outbox.is_due(rt, first[0])
+    if first and not left and stopping and report.done and first[0].kind in GATHERED:
+        left = view.tasks.hasten(first[0])  # it waited for company, and had it
     if left and not stopping:
         return None
     if view.tasks.release(lease) and not first and report.last is not None and report.last.kind in TOLD_WHEN_EMPTY:

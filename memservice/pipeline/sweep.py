@@ -11,6 +11,7 @@ from collections.abc import Callable
 from memservice.pipeline import owner
 from memservice.pipeline.job_queues import JobQueues
 from memservice.runtime import Runtime
+from memservice.services import outbox
 
 log = logging.getLogger("memservice.sweep")
 
@@ -24,7 +25,7 @@ MOST = 10_000
 def ready(rt: Runtime) -> list[str]:
     """Units with something to do now that nobody works on, the longest-waiting first."""
     with rt.storage.read() as view:
-        return view.tasks.ready(rt.clock(), MOST)
+        return view.tasks.ready(rt.clock(), MOST, outbox.latest(rt))
 
 
 def sweep(rt: Runtime, queues: JobQueues) -> int:

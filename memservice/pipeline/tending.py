@@ -30,8 +30,9 @@ class Tending:
             if freed:
                 log.warning("took over %d lease(s) of processes that have ended", freed)
         if now - self._swept >= maintenance.INTERVAL_SECONDS:
-            self._swept = now
-            maintenance.sweep(self._rt)
+            # Where there is more to erase, it goes on at the next look, behind other work.
+            unfinished = maintenance.sweep(self._rt).unfinished
+            self._swept = float("-inf") if unfinished else now
         if now >= self._compare_at:
             self._compare_at = now + reconcile.look(self._rt)
 

@@ -6,7 +6,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 
@@ -20,6 +20,12 @@ from memservice.services import outbox
 
 log = logging.getLogger("memservice.worker")
 
+ROUND_SECONDS = 0.5
+"""After so long a worker looks again at which units are ready: a workspace that had nothing to do may have had its first message."""
+MOST_REMEMBERED = 10_000
+"""Workspaces whose last turn is remembered."""
+LOOKED_AT = 64
+"""Ready units that are looked at together; of each workspace one, where there are so many."""
 SLICE_SECONDS = 0.5
 """Longest wait in one piece, so that a stop is heard soon."""
 STORE_PAUSE_SECONDS = 1.0
@@ -27,15 +33,22 @@ STORE_PAUSE_SECONDS = 1.0
 
 
 class Worker:
-    """Works on ready units, the longest-waiting first, several at once where the reasoner waits on a network."""
+    """Works on ready units, several at once where the reasoner waits on a network.
+
+    Workspaces take turns, the longest-waiting unit of each first. No workspace has all threads: one more than it may have is kept for the
+    others, so that whatever takes long in one of them holds up only itself.
+    """
 
     def __init__(self, rt: Runtime, *, jitter: bool = False, at_once: int | None = None) -> None:
         """`jitter`: start at a random moment and look less and less often while idle, as many workers on one store should. `at_once`:
-        units that are worked on at once, if not as many as settings and reasoners say."""
+        units of one workspace that are worked on at once, if not as many as settings and reasoners say."""
         self._rt = rt
         self._jitter = jitter
         self._at_once = at_once or units_at_once(rt.settings, rt.plugins)
         self.tending = Tending(rt)
+        self._in_hand: dict[str, Future[RunReport]] = {}
+        self._turns: dict[str, int] = {}
+        """By workspace, the number of its last turn."""
         self._delivering: dict[str, Future[RunReport]] = {}
         """Units of webhooks that are in hand, or wait for a thread."""
         self._noting = threading.Lock()
@@ -65,7 +78,7 @@ class Worker:
                     log.error("a round of work failed (%s), going on\n%s", type(error).__name__, places(error))
                     stop.wait(STORE_PAUSE_SECONDS)
                     continue
-                idle = 0 if worked else idle + 1
+                idle = 0 if worked or self._in_hand else idle + 1
                 if not worked:
                     self._wait(stop, self._pause(idle))
         log.info("stopped")
@@ -80,8 +93,9 @@ class Worker:
                 done = self._round(pools, stop)
                 if stop.is_set():
                     return reports + done
-                if not done and self._delivering:
-                    wait(self._delivering.values(), max(0.0, min(SLICE_SECONDS, deadline - time.monotonic())), FIRST_COMPLETED)
+                busy = [*self._in_hand.values(), *self._delivering.values()]
+                if not done and busy:
+                    wait(busy, max(0.0, min(SLICE_SECONDS, deadline - time.monotonic())), FIRST_COMPLETED)
                 elif not done:
                     return reports
                 reports += done
@@ -89,34 +103,48 @@ class Worker:
 
     def _round(self, pools: _Pools, stop: threading.Event) -> list[RunReport]:
         """Work on the units that are ready now, and let webhooks be delivered beside; reports of what ended."""
-        ended = self._delivered()
+        ends = time.monotonic() + ROUND_SECONDS
+        ended = [*_ended(self._delivering), *_ended(self._in_hand)]
         with self._rt.storage.read() as view:
             # Units that wait for a thread are still ready: they must not hide the others.
-            units = view.tasks.ready(self._rt.clock(), self._at_once * 8 + len(self._delivering))
-        units = [unit for unit in units if unit not in self._delivering]
+            most = LOOKED_AT + len(self._in_hand) + len(self._delivering)
+            units = view.tasks.ready(self._rt.clock(), most, outbox.latest(self._rt))
         for unit in units:
-            if unit.startswith(f"{outbox.WEBHOOK}:"):
+            if unit.startswith(f"{outbox.WEBHOOK}:") and unit not in self._delivering:
                 self._delivering[unit] = pools.deliveries.submit(self._deliver, pools, unit, stop)
-        units = [unit for unit in units if unit not in self._delivering]
-        if self._at_once == 1:
-            return [*ended, *(run(self._rt, unit, stop) for unit in _until(stop, units))]
-        futures: list[Future[RunReport]] = [pools.units.submit(run, self._rt, unit, stop) for unit in units]
-        wait(futures)
-        return [*ended, *(future.result() for future in futures)]
+        waiting = [unit for unit in units if unit not in self._delivering and unit not in self._in_hand]
+        while not stop.is_set() and (waiting or self._in_hand):
+            while (following := self._next(waiting)) is not None:
+                waiting.remove(following)
+                self._in_hand[following] = pools.units.submit(run, self._rt, following, stop, Turn(lambda: True))
+            wait(self._in_hand.values(), max(0.0, ends - time.monotonic()), FIRST_COMPLETED)
+            ended += _ended(self._in_hand)
+            if time.monotonic() >= ends or not waiting:
+                break
+        return ended
+
+    def _next(self, waiting: list[str]) -> str | None:
+        """Of the units that wait the one whose turn it is, if a thread is free for it."""
+        if len(self._in_hand) > self._at_once:
+            return None
+        busy = Counter(map(outbox.workspace_of, self._in_hand))
+        free = [unit for unit in waiting if busy[outbox.workspace_of(unit)] < self._at_once]
+        if not free:
+            return None
+        unit = min(free, key=lambda unit: self._turns.get(outbox.workspace_of(unit), 0))  # of equal ones the first
+        here = outbox.workspace_of(unit)
+        self._turns[here] = max(self._turns.values(), default=0) + 1
+        if len(self._turns) > MOST_REMEMBERED:
+            self._turns.clear()
+        return unit
 
     def _deliver(self, pools: _Pools, unit: str, stop: threading.Event) -> RunReport:
-        report = run(self._rt, unit, Turn(stop, lambda: len(self._delivering) > DELIVERIES_AT_ONCE))
+        report = run(self._rt, unit, stop, Turn(lambda: len(self._delivering) > DELIVERIES_AT_ONCE))
         if report.left and not stop.is_set():
             # In hand as before, but behind those that wait. Its next turn may end before this one is noted, and has to be noted after it.
             with self._noting, suppress(RuntimeError):  # closed meanwhile: it is left to others
                 self._delivering[unit] = pools.deliveries.submit(self._deliver, pools, unit, stop)
         return report
-
-    def _delivered(self) -> list[RunReport]:
-        ended = {unit: future for unit, future in self._delivering.items() if future.done()}
-        for unit in ended:
-            del self._delivering[unit]
-        return [future.result() for future in ended.values()]
 
     def _pause(self, idle: int) -> float:
         """Seconds until the next look, if nothing wakes the worker before."""
@@ -142,7 +170,7 @@ class _Pools:
     """The threads of a worker: those for its own work, and those that wait for endpoints of webhooks."""
 
     def __init__(self, at_once: int) -> None:
-        self.units = ThreadPoolExecutor(at_once, thread_name_prefix="unit")
+        self.units = ThreadPoolExecutor(at_once + 1, thread_name_prefix="unit")
         self.deliveries = ThreadPoolExecutor(DELIVERIES_AT_ONCE, thread_name_prefix="delivery")
 
     def __enter__(self) -> _Pools:
@@ -153,8 +181,9 @@ class _Pools:
         self.deliveries.shutdown(cancel_futures=True)
 
 
-def _until(stop: threading.Event, units: list[str]) -> Iterator[str]:
-    for unit in units:
-        if stop.is_set():
-            return
-        yield unit
+def _ended(in_hand: dict[str, Future[RunReport]]) -> list[RunReport]:
+    """Take those out that have ended."""
+    ended = {unit: future for unit, future in in_hand.items() if future.done()}
+    for unit in ended:
+        del in_hand[unit]
+    return [future.result() for future in ended.values()]

@@ -16,6 +16,8 @@ LLM_CAPABILITIES = frozenset({Capability.REMOTE, Capability.COSTLY})
 AUTO, LLM, WITHOUT_MODEL = "auto", "llm", "extractive"
 
 DERIVE, SUMMARIZE, CONSOLIDATE = "derive", "summarize", "consolidate"
+BACKGROUND = (DERIVE, SUMMARIZE, CONSOLIDATE)
+"""Tasks of workers."""
 ANSWER_LEVELS = ("minimal", "low", "medium", "high", "max")
 
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-from memservice.domain.records import Task
+from memservice.domain.records import NEVER, Task
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
 from memservice.services.outbox import REPRESENTATION
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import View
 
-NEVER = datetime(9000, 1, 1, tzinfo=UTC)
-"""When tasks become due that wait for company however long it takes."""
 ENOUGH_MESSAGES = 200
 """So many messages are enough, however short they are."""
 
@@ -50,7 +48,7 @@ def look(rt: Runtime, view: View, tasks: Sequence[Task]) -> None:
         pending = view.tasks.pending(unit, ENOUGH_MESSAGES)
         # A unit whose first task is due, or backs off, is somebody's already: what comes now is done along.
         if pending and pending[0].attempts == 0 and pending[0].not_before > now and _is_enough(rt, view, pending):
-            view.tasks.hasten(pending[0], now)
+            view.tasks.hasten(pending[0])
 
 
 def _is_enough(rt: Runtime, view: View, pending: Sequence[Task]) -> bool:

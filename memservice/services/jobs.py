@@ -166,7 +166,7 @@ def _retry(rt: Runtime, condition: Node, uids: Sequence[str] | None, among: str)
     if uids is not None:
 
         def these(view: View) -> int:
-            return view.tasks.retry([task.key for task in _chosen(view, condition, uids, among)], began)
+            return view.tasks.retry([task.key for task in _chosen(view, condition, uids, among)])
 
         return rt.storage.write(these)
     # Those that fail again meanwhile are not taken up a second time.
@@ -174,7 +174,7 @@ def _retry(rt: Runtime, condition: Node, uids: Sequence[str] | None, among: str)
 
     def some(view: View) -> int:
         keys = [task.key for task in view.rows.page(Task, old, limit=AT_ONCE)]
-        return view.tasks.retry(keys, began) if keys else 0
+        return view.tasks.retry(keys) if keys else 0
 
     return sum(_until_none(lambda: rt.storage.write(some)))
 

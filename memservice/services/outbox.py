@@ -7,12 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.ids import new_uid
-from memservice.domain.records import LONG, SHORT, Collection, Member, Message, Peer, Session, Task, WebhookEndpoint, Workspace
+from memservice.domain.records import (
+    AT_ONCE,
+    LONG,
+    NEVER,
+    SHORT,
+    Collection,
+    Member,
+    Message,
+    Peer,
+    Session,
+    Task,
+    WebhookEndpoint,
+    Workspace,
+)
 from memservice.runtime import Runtime
 from memservice.telemetry.context import request_id
 
@@ -78,9 +91,29 @@ def _intervals(config: Resolved) -> tuple[tuple[str, int], tuple[str, int]]:
 
 
 def _task(rt: Runtime, kind: str, **fields: Any) -> Task:
-    now = rt.clock()
-    task = Task(uid=new_uid(), kind=kind, unit="", request_id=request_id(), not_before=now, created_at=now, **fields)
+    task = Task(uid=new_uid(), kind=kind, unit="", request_id=request_id(), not_before=AT_ONCE, created_at=rt.clock(), **fields)
     return replace(task, unit=unit_of(task))
+
+
+LONGEST_PAUSE = timedelta(hours=5)
+"""No failure pauses a task for longer: webhooks, which pause longest, do for not quite so long."""
+CENTURY_SECONDS = 100 * 365 * 86_400.0
+
+
+def latest(rt: Runtime) -> datetime:
+    """The latest `not_before` that a task may have been given by now. One that is later was given by a clock that was ahead: it is due."""
+    longest = max(
+        LONGEST_PAUSE.total_seconds(),
+        rt.settings.dream.idle_timeout_minutes * 60,
+        rt.settings.dream.min_hours_between_dreams * 3_600,
+        rt.settings.deriver.representation_batch_max_age_seconds,
+    )
+    return rt.clock() + timedelta(seconds=min(longest, CENTURY_SECONDS), minutes=1)
+
+
+def is_due(rt: Runtime, task: Task) -> bool:
+    """Whether a pending task waits for nothing any more; as `Tasks.ready` sees it."""
+    return task.not_before <= rt.clock() or latest(rt) < task.not_before < NEVER
 
 
 _UNITS: Mapping[str, Callable[[Task], tuple[object, ...]]] = {
@@ -105,6 +138,12 @@ def unit_of(task: Task) -> str:
     """The work unit of a task, by what it is about."""
     kind = _IN_UNIT_OF.get(task.kind, task.kind)
     return ":".join(map(str, (kind, *_UNITS[kind](task))))
+
+
+def workspace_of(unit: str) -> str:
+    """What a work unit counts to where workspaces take turns: the key of its workspace, or "" for work on the store itself."""
+    kind, *about = unit.split(":")
+    return about[0] if about and kind != ERASE else ""
 
 
 def _representation(rt: Runtime, message: Message, observers: list[int], config: Resolved) -> Task:

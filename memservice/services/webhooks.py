@@ -251,8 +251,8 @@ def redeliver(rt: Runtime, who: Principal, workspace: str, uid: str) -> Task:
         if waiting is None:
             return view.tasks.add([outbox.webhook(rt, endpoint, str(event["event_uid"]), str(event["event"]), str(event["body"]))])[0]
         # Only what has to change is written: it may be in hand at this moment.
-        if not view.tasks.hurry(waiting, rt.clock()):
-            view.tasks.retry([waiting.key], rt.clock())
+        if not view.tasks.hurry(waiting):
+            view.tasks.retry([waiting.key])
         return waiting
 
     return rt.storage.write(store)

@@ -128,6 +128,11 @@ class Worker(Group):
 
     remote_units: int = setting(4, "units in flight per worker for a reasoner that waits on a network", low=1, high=1000)
     sweep_interval_seconds: float = setting(5.0, "how often one worker looks for work that nobody was woken for", low=0.1)
+    cpu_seconds: float = setting(
+        10.0,
+        "CPU time that a reasoner without a model may take for one request, and a second more for each 20,000 bytes of it, up to 120",
+        low=1,
+    )
     max_attempts: int = setting(5, "tries before a task rests as failed", low=1, high=100)
     retry_backoff_seconds: float = setting(40.0, "pause after the first failure; doubles with each further one", low=0)
 

@@ -21,5 +21,9 @@ class Capability(StrEnum):
     REMOTE = "remote"
     """Embedder, reasoner: does it wait on a network? A worker then keeps several units of a reasoner in flight."""
 
+    COMPUTES = "computes"
+    """Reasoner: does it do nothing but compute, from its request alone? Background work then asks it in a process of its own, which is
+    ended when it takes too long. Without it, it is asked in the worker's process, and whatever takes long there holds up other work."""
+
     COSTLY = "costly"
     """Reasoner: does each call cost money or seconds? Messages are then batched by tokens before they are derived from."""

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from memservice.hookspecs import hookimpl
+from memservice.spi.capabilities import Capability
 from memservice.spi.providers import Context, ReasonerProvider, Settings
 
 if TYPE_CHECKING:
     from memservice.spi.reasoner import Reasoner
 
 
-def _open(settings: Settings, context: Context) -> Reasoner:
+def open_reasoner(settings: Settings, context: Context) -> Reasoner:
     from memservice_extractive.reasoner import ExtractiveReasoner
 
     return ExtractiveReasoner()
@@ -21,4 +22,4 @@ def _open(settings: Settings, context: Context) -> Reasoner:
 @hookimpl
 def memservice_reasoners() -> Iterable[ReasonerProvider]:
     """`REASONER=extractive`; what `auto` means where no model is configured."""
-    yield ReasonerProvider(name="extractive", open=_open)
+    yield ReasonerProvider(name="extractive", open=open_reasoner, capabilities=frozenset({Capability.COMPUTES}))

@@ -20,7 +20,7 @@ class ExtractiveReasoner:
     """Quotes what was said, never words of its own but in the frame of an answer. Has no state; instructions are not read."""
 
     name = "extractive"
-    capabilities: frozenset[Capability] = frozenset()
+    capabilities: frozenset[Capability] = frozenset({Capability.COMPUTES})
 
     def derive(self, request: DeriveRequest) -> Derived:
         from memservice_extractive.derive import derive

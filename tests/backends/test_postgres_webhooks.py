@@ -93,7 +93,7 @@ def test_what_is_delivered_while_somebody_asks_for_it_is_not_taken_back(
         assert found is not None
 
         def deliver() -> None:
-            rt.storage.write(lambda view: view.tasks.hurry(found, rt.clock()))
+            rt.storage.write(lambda view: view.tasks.hurry(found))
             run(rt, unit)
 
         other = threading.Thread(target=deliver)

@@ -138,7 +138,7 @@ WRITES: dict[str, Callable[[View, Sized], Any]] = {
     "claim": lambda view, s: view.tasks.claim("unit 1", "me", NOW, 60),
     "finish tasks": lambda view, s: view.tasks.finish([2, 4], {}, NOW),
     "fail a task": lambda view, s: view.tasks.fail(2, "why", NOW, NOW + timedelta(seconds=5)),
-    "purge tasks": lambda view, s: view.tasks.purge(r.DONE, NOW - timedelta(days=1)),
+    "purge tasks": lambda view, s: view.tasks.purge(r.DONE, NOW - timedelta(days=1), 5),
     "erase messages": lambda view, s: view.rows.delete(r.Message, where(key=(s.said[7].key, s.said[8].key))),
     "erase conclusions": lambda view, s: view.rows.delete(r.Conclusion, where(key=(7, 8))),
 }
@@ -156,6 +156,19 @@ def test_a_write_takes_as_many_statements_at_any_size(sized: tuple[Sized, ...], 
     small, large = (one.count(lambda view, one=one: WRITES[name](view, one), writing=True) for one in sized)  # type: ignore[misc]
     assert small == large
     assert 1 <= small <= 5
+
+
+def test_a_race_for_a_lease_is_one_statement_that_does_not_fail(sized: tuple[Sized, ...]) -> None:
+    """A worker that comes second is the ordinary case among several: the log of the database has no error for each."""
+    one = sized[0]
+    lease = r.Lease(unit="a race", owner="me", number=1, expires_at=NOW)
+    assert one.storage.write(lambda view: view.tasks.begin(lease)) is not None
+    again: list[r.Lease | None] = []
+    assert one.count(lambda view: again.append(view.tasks.begin(replace(lease, owner="you"))), writing=True) == 1
+    assert again == [None]
+    (statement,) = [sql for sql in one.statements if "INSERT" in sql]
+    assert "ON CONFLICT DO NOTHING" in statement
+    assert not any("SAVEPOINT" in sql or "ROLLBACK" in sql for sql in one.statements)
 
 
 def test_nothing_scans_a_large_table(sized: tuple[Sized, ...]) -> None:

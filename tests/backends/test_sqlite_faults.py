@@ -19,6 +19,8 @@ from memservice.domain.errors import ConfigurationError, Conflict, Damaged, NoSt
 from memservice.domain.filters.ast import where
 from memservice.spi.storage import View
 from memservice.testing.storage.base import World, populate, together
+from memservice_sqlite import functions
+from memservice_sqlite.narrowing import connection_of
 from memservice_sqlite.storage import SqliteStorage, file_of
 
 
@@ -336,3 +338,43 @@ def test_a_relative_path_is_in_the_working_directory(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     assert file_of("sqlite:///memory.db") == tmp_path / "memory.db"
     assert file_of(f"sqlite:///{tmp_path}/ä b.db") == tmp_path / "ä b.db"
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+
+def test_a_statement_that_takes_too_long_is_ended_where_it_only_reads(path: Path) -> None:
+    """And not where it writes. The connection goes on."""
+    storage = migrated(path, statement_timeout_seconds=0.2)
+    storage.write(note("a"))
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="took too long to answer") as caught, storage.read() as view:
+        connection_of(view).exec_driver_sql(ENDLESS)
+    assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
+    assert 0.2 <= time.monotonic() - began < 10
+    assert names(storage) == ["a"]
+    bounded = ENDLESS.replace("FROM n)", "FROM n WHERE i < 3000000)")
+    (counted,) = storage.write(lambda view: connection_of(view).exec_driver_sql(bounded).one())
+    assert counted == 3_000_000
+    with storage.read() as view:
+        for _ in range(5):  # each statement has the time to itself
+            time.sleep(0.1)
+            assert [fact.name for fact in view.rows.page(r.Fact)] == ["a"]
+    storage.close()
+
+
+def test_conditions_that_python_answers_are_ended_as_well(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite takes few steps between two of them, however long each takes."""
+
+    def slow(text: str) -> str:
+        time.sleep(0.01)
+        return text
+
+    monkeypatch.setattr(functions, "_fold", slow)
+    storage = migrated(path, statement_timeout_seconds=0.1)
+    rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="took too long to answer"), storage.read() as view:
+        connection_of(view).exec_driver_sql(f"{rows} SELECT count({functions.FOLD}(i)) FROM n")
+    assert time.monotonic() - began < 5
+    storage.close()

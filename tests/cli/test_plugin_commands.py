@@ -38,7 +38,7 @@ def test_what_is_installed_is_listed(memservice: Run) -> None:
     assert listed[0] == ["KIND", "NAME", "PLUGIN", "FROM", "DETAIL"]
     assert ["storage", "sqlite", "sqlite", "memservice", __version__, "shared"] in listed
     assert ["embedder", "hashed", "hashed", "memservice", __version__, "inline"] in listed
-    assert ["reasoner", "extractive", "extractive", "memservice", __version__] in listed
+    assert ["reasoner", "extractive", "extractive", "memservice", __version__, "computes"] in listed
 
 
 @pytest.mark.parametrize(

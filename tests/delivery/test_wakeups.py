@@ -112,7 +112,7 @@ def test_what_is_retried_is_woken_too(rt: Runtime, recorded: Recorded) -> None:
         (task,) = view.tasks.pending("representation:1:1:1")
     rt.storage.write(lambda view: view.tasks.fail(task.key, "no", rt.clock(), None))
     until(lambda: len(recorded.units) == 1)
-    rt.storage.write(lambda view: view.tasks.retry([task.key], rt.clock()))
+    rt.storage.write(lambda view: view.tasks.retry([task.key]))
     rt.close()
     assert recorded.units == ["representation:1:1:1"] * 2
 

@@ -60,7 +60,7 @@ def _more(place: Place, view: View, messages: list[r.Message]) -> None:
     )
     view.rows.put([entry])
     task = outbox.scope_backfill(place.rt, scope, session)
-    view.tasks.add([replace(task, not_before=now.replace(year=2099))])
+    view.tasks.add([replace(task, not_before=r.NEVER)])
     view.rows.put([r.Lease(unit=task.unit, owner="somebody", number=1, expires_at=now)])
 
 

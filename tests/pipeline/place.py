@@ -52,7 +52,7 @@ class Place:
 
     def ready(self) -> list[str]:
         with self.rt.storage.read() as view:
-            return view.tasks.ready(self.clock(), 100)
+            return view.tasks.ready(self.clock(), 100, outbox.latest(self.rt))
 
     def run(self, unit: str) -> RunReport:
         return run(self.rt, unit)

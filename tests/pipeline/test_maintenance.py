@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from memservice.domain.records import SUPERSEDED, Conclusion
+from memservice.domain.filters import where
+from memservice.domain.records import DONE, FAILED, SUPERSEDED, Conclusion, Fact, IdempotencyKey, Message, Task
 from memservice.pipeline import maintenance, owner
+from memservice.pipeline.tending import Tending
 from memservice.services import conclusions, erasure
+from memservice.spi.storage import View
 from pipeline.place import WHO, WORKSPACE, Place
 
 Start = Callable[..., Place]
+
+
+def pass_time(place: Place, **by: float) -> None:
+    """The clock runs that far, and does not jump."""
+    place.clock.advance(**by)
+    place.rt.storage.write(lambda view: view.rows.delete(Fact, where(name=maintenance.FACT)))
 
 
 def fail(request: object) -> None:
@@ -37,9 +46,9 @@ def test_done_tasks_are_erased_after_their_time_and_failed_ones_after_theirs(sta
     place.clock.advance(hours=0.2)
     assert maintenance.sweep(place.rt)["done tasks"] == 1
     assert [task.state for task in place.tasks()] == ["failed"]
-    place.clock.advance(days=29.4)
+    pass_time(place, days=29.4)
     assert maintenance.sweep(place.rt).total() == 0
-    place.clock.advance(days=0.2)
+    pass_time(place, days=0.2)
     assert maintenance.sweep(place.rt)["failed tasks"] == 1
     assert place.tasks(None) == []
 
@@ -118,12 +127,15 @@ def ended_pid() -> int:
 
 
 def test_leases_of_ended_processes_of_this_machine_are_freed_and_no_others(place: Place, ended_pid: int) -> None:
-    here = socket.gethostname()
+    here = owner._machine()
     mine = owner.this_process()
-    started = mine.split("|")[2]
+    started = mine.split("|")[4]
     parent = f"{here}|{os.getppid()}||x"
     gone = {f"{here}|{ended_pid}|1|x", f"{here}|{os.getpid()}|1|x", f"{here}|{os.getpid()}|{started}|a claim that is over"}
-    there = {mine, parent, f"elsewhere|{ended_pid}|1|x", "somebody", f"{here}|none|1|x", f"{here}|{ended_pid}"}
+    host, boot, namespace = here.split("|")
+    elsewhere = {f"elsewhere|{boot}|{namespace}", f"{host}|another-boot|{namespace}", f"{host}|{boot}|1", host}
+    others = {f"{machine}|{ended_pid}|1|x" for machine in elsewhere}
+    there = {mine, parent, *others, "somebody", f"{here}|none|1|x", f"{here}|{ended_pid}"}
     for number, name in enumerate(sorted(gone | there)):
         place.rt.storage.write(lambda view, n=number, o=name: view.tasks.claim(f"unit:{n}", o, place.clock(), 60))  # type: ignore[misc]
     assert maintenance.free_abandoned(place.rt) == len(gone)
@@ -134,11 +146,21 @@ def test_leases_of_ended_processes_of_this_machine_are_freed_and_no_others(place
     assert maintenance.free_abandoned(place.rt) == 1
 
 
+@pytest.mark.skipif(not Path("/proc/self/ns/pid").exists(), reason="PID namespaces are read from /proc, as Linux has it")
+def test_a_process_of_another_pid_namespace_is_not_judged_by_its_pid() -> None:
+    """As containers with one host name are: the pid of one means something else, or nothing, in the other."""
+    host, boot, namespace, pid, started, unique = owner.this_process().split("|")
+    other = [host, boot, str(int(namespace) + 1), pid, started, unique]
+    assert owner.is_gone("|".join([host, boot, namespace, pid, "1", unique]))
+    assert not owner.is_gone("|".join([*other[:4], "1", unique]))
+    assert not owner.is_gone("|".join([host, "another boot", namespace, pid, "1", unique]))
+
+
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the state of a process is read from /proc, as Linux has it")
 def test_who_has_ended_and_whose_parent_does_not_care_is_gone(place: Place) -> None:
     """As it may be for ever where a container has no init process."""
     process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
-    name = f"{socket.gethostname()}|{process.pid}|{owner._started(process.pid)}|x"
+    name = f"{owner._machine()}|{process.pid}|{owner._started(process.pid)}|x"
     assert not owner.is_gone(name)
     process.kill()  # and nobody waits for it
     deadline = time.monotonic() + 30
@@ -153,9 +175,71 @@ def test_who_has_ended_and_whose_parent_does_not_care_is_gone(place: Place) -> N
 def test_a_unit_of_an_ended_process_is_taken_over_at_once(place: Place, ended_pid: int) -> None:
     place.say("s", ("alice", "I like tea."))
     unit = place.unit()
-    dead = f"{socket.gethostname()}|{ended_pid}|1|x"
+    dead = f"{owner._machine()}|{ended_pid}|1|x"
     place.rt.storage.write(lambda view: view.tasks.claim(unit, dead, place.clock(), 300))
     assert place.work() == []
     maintenance.free_abandoned(place.rt)
     place.work()
     assert [c.times_derived for c in place.conclusions("alice")] == [1]
+
+
+def test_every_kind_is_erased_by_portions_and_in_turns(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No transaction holds the only lock of a SQLite store for long, and other work need not wait until all is erased."""
+    monkeypatch.setattr(maintenance, "ROWS_AT_ONCE", 3)
+    place = start()
+    stored = [
+        [Task(uid=f"{state} {n}", kind="k", unit="u", state=state, finished_at=place.clock(), **times(place)) for n in range(7)]
+        for state in (DONE, FAILED)
+    ]
+    place.rt.storage.write(lambda view: [view.tasks.add(tasks) for tasks in stored])
+    said = place.say("s", ("alice", "I like tea."))[0]
+    place.rt.storage.write(lambda view: view.rows.put([key(place, said, n) for n in range(7)]))
+    most: list[int] = []
+    delete = place.rt.storage.write
+    place.clock.advance(days=31)
+
+    def counted(fn: Callable[[View], Any]) -> Any:
+        result = delete(fn)
+        if isinstance(result, int) and not isinstance(result, bool):
+            most.append(result)
+        return result
+
+    monkeypatch.setattr(place.rt.storage, "write", counted)
+    swept = maintenance.sweep(place.rt)
+    assert {name: number for name, number in swept.items() if number} == {
+        "done tasks": 7,
+        "failed tasks": 7,
+        "idempotency keys": 7,
+    }
+    assert max(most) == 3
+    assert not swept.unfinished
+
+
+def test_a_long_purge_goes_on_at_the_next_look(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintenance, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(maintenance, "TURN_SECONDS", 0.0)
+    place = start()
+    tasks = [Task(uid=str(n), kind="k", unit="u", state=DONE, finished_at=place.clock(), **times(place)) for n in range(7)]
+    place.rt.storage.write(lambda view: view.tasks.add(tasks))
+    place.clock.advance(days=1)
+    tending = Tending(place.rt)
+    left = []
+    for _ in range(4):
+        tending.look()
+        left.append(len(place.tasks(None)))
+    assert left == [4, 1, 0, 0]
+
+
+def times(place: Place) -> dict[str, Any]:
+    return {"not_before": place.clock(), "created_at": place.clock()}
+
+
+def key(place: Place, said: Message, number: int) -> IdempotencyKey:
+    return IdempotencyKey(
+        workspace_key=said.workspace_key,
+        session_key=said.session_key,
+        digest=f"k{number}",
+        request="r",
+        message_keys=[said.key],
+        created_at=place.clock(),
+    )

@@ -182,8 +182,11 @@ def test_records_of_deliveries_are_erased_after_thirty_days(place: Place, receiv
     emit_test(place)
     place.work()
     assert maintenance.sweep(place.rt)["deliveries"] == 0
-    place.clock.advance(days=0.2)
-    assert maintenance.sweep(place.rt)["deliveries"] == 1
+    erased = 0
+    for _ in range(5):
+        place.clock.advance(hours=1)
+        erased += maintenance.sweep(place.rt)["deliveries"]
+    assert erased == 1
     assert len(attempts(place, hook.uid)) == 1
 
 

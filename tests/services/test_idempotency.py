@@ -73,8 +73,11 @@ def test_keys_are_forgotten_after_a_day(small: Small) -> None:
     small.say("s", ("ann", "one"), once="late")
     maintenance.sweep(small.rt)
     assert remembered(small) == 2
-    small.clock.now += timedelta(hours=5)
-    assert maintenance.sweep(small.rt)["idempotency keys"] == 1
+    erased = 0
+    for _ in range(5):
+        small.clock.now += timedelta(hours=1)
+        erased += maintenance.sweep(small.rt)["idempotency keys"]
+    assert erased == 1
     small.say("s", ("ann", "one"), once="late")
     assert stored(small) == 2
     small.say("s", ("ann", "one"), once="early")

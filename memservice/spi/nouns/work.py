@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from memservice.domain.filters.ast import TRUE, Compare, Node, all_of, where
-from memservice.domain.records import DONE, FAILED, PENDING, Lease, Task
+from memservice.domain.records import AT_ONCE, DONE, FAILED, NEVER, PENDING, Lease, Task
 from memservice.spi.nouns.base import Noun
 from memservice.spi.rows import Order, Rows, UniqueViolation
 
@@ -37,16 +38,24 @@ class Tasks(Noun):
     def by_uid(self, uid: str) -> Task | None:
         return self.rows.get(Task, where(uid=uid))
 
-    def ready(self, now: datetime, limit: int) -> list[str]:
-        """Units with work to do now, the longest-waiting first: their oldest pending task is due and nobody holds a live lease.
+    def ready(self, now: datetime, limit: int, latest: datetime = NEVER) -> list[str]:
+        """Units with work to do now: their oldest pending task is due and nobody holds a live lease. Workspaces take turns: first the
+        longest-waiting unit of each, then the second of each …, the longest-waiting workspace first.
 
-        A task that backs off blocks the tasks behind it in its unit.
+        A task that backs off blocks the tasks behind it in its unit. One whose `not_before` is beyond `latest`, but not `NEVER`, is due:
+        no clock that was right gave it that.
         """
         oldest: dict[str, Task] = {}
         for task in self.rows.page(Task, where(state=PENDING)):
             oldest.setdefault(task.unit, task)
         held = {lease.unit for lease in self.rows.page(Lease, Compare("expires_at", "gt", now))}
-        return [unit for unit, task in oldest.items() if task.not_before <= now and unit not in held][:limit]
+        turns: Counter[int | None] = Counter()
+        found: list[tuple[int, int, str]] = []
+        for unit, task in oldest.items():
+            if unit not in held and (task.not_before <= now or latest < task.not_before < NEVER):
+                turns[task.workspace_key] += 1
+                found.append((turns[task.workspace_key], task.key, unit))
+        return [unit for _, _, unit in sorted(found)[:limit]]
 
     def next_due(self) -> datetime | None:
         """When the earliest pending task becomes due; None without pending tasks."""
@@ -73,30 +82,32 @@ class Tasks(Noun):
         else:
             self.rows.change(Task, where(key=key), last_error=error, not_before=retry_at)
 
-    def retry(self, keys: Sequence[int], now: datetime) -> int:
+    def retry(self, keys: Sequence[int]) -> int:
         """Give tasks that rest as failed all their attempts again; returns how many."""
         failed = where(key=tuple(keys), state=FAILED)
         self.given_work.update(task.unit for task in self.rows.page(Task, failed))
-        return self.rows.change(Task, failed, state=PENDING, attempts=0, not_before=now, finished_at=None)
+        return self.rows.change(Task, failed, state=PENDING, attempts=0, not_before=AT_ONCE, finished_at=None)
 
-    def hasten(self, task: Task, now: datetime) -> bool:
+    def hasten(self, task: Task) -> bool:
         """Let a pending task that was never tried be due now, however long it was to wait; False if it was worked on meanwhile."""
         self.given_work.add(task.unit)
-        return self.rows.change(Task, where(key=task.key, state=PENDING, attempts=0), not_before=now) == 1
+        return self.rows.change(Task, where(key=task.key, state=PENDING, attempts=0), not_before=AT_ONCE) == 1
 
-    def hurry(self, task: Task, now: datetime) -> bool:
+    def hurry(self, task: Task) -> bool:
         """Let a pending task be tried now, whatever it waits for; False if it is not pending any more."""
         self.given_work.add(task.unit)
-        return self.rows.change(Task, where(key=task.key, state=PENDING), not_before=now) == 1
+        return self.rows.change(Task, where(key=task.key, state=PENDING), not_before=AT_ONCE) == 1
 
     def hasten_all(self, kind: str, now: datetime) -> int:
         """The same for all tasks of a kind; returns how many waited."""
         waiting = all_of(where(kind=kind, state=PENDING, attempts=0), Compare("not_before", "gt", now))
-        return self.rows.change(Task, waiting, not_before=now)
+        return self.rows.change(Task, waiting, not_before=AT_ONCE)
 
-    def purge(self, state: str, before: datetime) -> int:
-        """Erase tasks that came to rest in `state` before that time; returns how many."""
-        return self.rows.delete(Task, all_of(where(state=state), Compare("finished_at", "lt", before)))
+    def purge(self, state: str, before: datetime, limit: int) -> int:
+        """Erase tasks that came to rest in `state` before that time, at most `limit` of them; returns how many."""
+        old = all_of(where(state=state), Compare("finished_at", "lt", before))
+        keys = tuple(task.key for task in self.rows.page(Task, old, (Order("finished_at"),), limit))
+        return self.rows.delete(Task, where(key=keys)) if keys else 0
 
     def counts(self, workspace: int, kinds: tuple[str, ...], now: datetime, condition: Node = TRUE) -> list[QueueCount]:
         """Tasks of these kinds by session, state and whether their unit is leased now."""
@@ -117,13 +128,17 @@ class Tasks(Noun):
         """What `claim` does once it has looked: `held` is the unit's lease, locked, or None if there is none to be had."""
         until = now + timedelta(seconds=seconds)
         if held is None:
-            try:
-                return self.rows.put([Lease(unit=unit, owner=owner, number=1, expires_at=until)])[0]
-            except UniqueViolation:
-                return None
+            return self.begin(Lease(unit=unit, owner=owner, number=1, expires_at=until))
         if held.expires_at > now:
             return None
         return self.rows.put([replace(held, owner=owner, number=held.number + 1, expires_at=until)])[0]
+
+    def begin(self, lease: Lease) -> Lease | None:
+        """Store the first lease of a unit; None if another one is there, be it since this moment."""
+        try:
+            return self.rows.put([lease])[0]
+        except UniqueViolation:
+            return None
 
     def leases(self) -> list[Lease]:
         """Every lease, also those that have expired."""

@@ -38,6 +38,29 @@ class WorkChapter(Chapter):
             assert view.tasks.ready(NOW, 10) == ["z", "a", "m", "M"]
             assert view.tasks.ready(NOW, 2) == ["z", "a"]
 
+    def test_workspaces_take_turns(self, storage: Storage, world: World) -> None:
+        """However much of one of them waits."""
+        other, third = (storage.write(lambda view, tag=tag: populate(view, tag)) for tag in ("other", "third"))  # type: ignore[misc]
+        storage.write(lambda view: view.tasks.add([world.task(n, f"a{n}") for n in range(5)]))
+        storage.write(lambda view: view.tasks.add([third.task(1, "b1", not_before=LATER), other.task(1, "c1"), other.task(2, "c2")]))
+        storage.write(lambda view: view.tasks.add([third.task(2, "b2"), world.task(9, "none", workspace_key=None)]))
+        with storage.read() as view:
+            assert view.tasks.ready(NOW, 10) == ["a0", "c1", "b2", "none", "a1", "c2", "a2", "a3", "a4"]
+            assert view.tasks.ready(NOW, 3) == ["a0", "c1", "b2"]
+        assert claim(storage, "a0", "me") is not None
+        with storage.read() as view:
+            assert view.tasks.ready(NOW, 3) == ["a1", "c1", "b2"]
+
+    def test_a_task_beyond_the_latest_time_is_due(self, storage: Storage, world: World) -> None:
+        """A clock that was ahead put it there; only what is never due by itself lies further away."""
+        hours = [timedelta(hours=hour) for hour in (2, 5, 6)]
+        tasks = [world.task(n, f"{n}", not_before=NOW + wait) for n, wait in enumerate(hours)]
+        storage.write(lambda view: view.tasks.add([*tasks, world.task(7, "never", not_before=r.NEVER)]))
+        with storage.read() as view:
+            assert view.tasks.ready(NOW, 10) == []
+            assert view.tasks.ready(NOW, 10, NOW + hours[1]) == ["2"]
+            assert view.tasks.ready(NOW + hours[0], 10, NOW + 2 * hours[1]) == ["0"]
+
     def test_a_task_that_is_not_due_blocks_its_unit(self, storage: Storage, world: World) -> None:
         storage.write(
             lambda view: view.tasks.add(
@@ -109,16 +132,16 @@ class WorkChapter(Chapter):
                 ]
             )
         )
-        assert storage.write(lambda view: view.tasks.hasten(waits, NOW))
-        assert not storage.write(lambda view: view.tasks.hasten(tried, NOW))
-        assert not storage.write(lambda view: view.tasks.hasten(done, NOW))
+        assert storage.write(lambda view: view.tasks.hasten(waits))
+        assert not storage.write(lambda view: view.tasks.hasten(tried))
+        assert not storage.write(lambda view: view.tasks.hasten(done))
         with storage.read() as view:
             assert view.tasks.ready(NOW, 10) == ["a"]
         assert storage.write(lambda view: view.tasks.hasten_all("another", NOW)) == 1
         assert storage.write(lambda view: view.tasks.hasten_all("another", NOW)) == 0
         with storage.read() as view:
             assert view.tasks.ready(NOW, 10) == ["a", "c"]
-            assert view.tasks.by_uid(other.uid) == replace(other, not_before=NOW)
+            assert view.tasks.by_uid(other.uid) == replace(other, not_before=r.AT_ONCE)
 
     def test_when_the_next_task_is_due(self, storage: Storage, world: World) -> None:
         with storage.read() as view:
@@ -145,7 +168,9 @@ class WorkChapter(Chapter):
             world.task(5, "v", state=DONE, finished_at=old),
         ]
         stored = storage.write(lambda view: view.tasks.add(rows))
-        assert storage.write(lambda view: view.tasks.purge(DONE, new)) == 2
+        assert storage.write(lambda view: view.tasks.purge(DONE, new, 1)) == 1
+        assert storage.write(lambda view: view.tasks.purge(DONE, new, 10)) == 1
+        assert storage.write(lambda view: view.tasks.purge(DONE, new, 10)) == 0
         with storage.read() as view:
             assert keys(view.rows.page(r.Task)) == keys(stored[1:4])
 

@@ -1,0 +1,1 @@
+"""Asking a reasoner in a process of its own, which can be ended at any moment."""

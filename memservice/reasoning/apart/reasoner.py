@@ -1,0 +1,239 @@
+"""A reasoner that only computes, asked in processes of their own: one input that takes for ever stops neither the heartbeats of this
+process, nor its other work, nor its end. Time that is over is an error of the task that was asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+from memservice.reasoning.apart import child
+from memservice.reasoning.apart.wire import HEAD, decoded, encoded
+from memservice.spi.capabilities import Capability
+from memservice.spi.providers import ReasonerProvider
+from memservice.spi.reasoner import (
+    Answered,
+    AnswerRequest,
+    Consolidated,
+    ConsolidateRequest,
+    Derived,
+    DeriveRequest,
+    Reasoner,
+    Summarized,
+    SummarizeRequest,
+)
+
+T = TypeVar("T")
+
+BYTES_PER_SECOND = 20_000
+"""Of a request: each so many give it a second more. Ordinary text takes a sixth of that."""
+MOST_SECONDS = 120
+WALL_FACTOR = 30
+"""A process that is not given the CPU, or waits for something, is ended after so many times its CPU seconds."""
+LAST_SECONDS = 5.0
+"""What is in hand may take so much longer once this process is to end."""
+LOOK_SECONDS = 0.1
+IDLE_SECONDS = 60.0
+"""A second process, and each further one, ends when it was not needed for so long."""
+CHUNK = 1 << 16
+
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""What a reasoner may know of the environment; not the secrets that this process was started with."""
+
+
+class TookTooLong(Exception):
+    """A request took more time than one of its size may."""
+
+
+class ProcessEnded(Exception):
+    """The process of the reasoner ended by itself, or was killed, before it answered."""
+
+
+class Stopped(Exception):
+    """This process is to end, and what was in hand was not done in time: it is done again elsewhere. No failure of the task."""
+
+
+class Stop(Protocol):
+    def is_set(self) -> bool: ...
+
+
+def place_of(provider: ReasonerProvider) -> str | None:
+    """Where another process finds what opens the reasoner, as `module:name`; None for one that is asked in this process: it does more
+    than compute, has settings, or cannot be imported by name."""
+    opens = provider.open
+    module, name = getattr(opens, "__module__", ""), getattr(opens, "__qualname__", "")
+    found = getattr(sys.modules.get(module), name, None)
+    computes = Capability.COMPUTES in provider.capabilities and provider.settings is None
+    return f"{module}:{name}" if computes and found is opens and module != "__main__" else None
+
+
+class Apart:
+    """`memservice.spi.reasoner.Reasoner`. Processes start when they are needed, as many as there are callers at once."""
+
+    def __init__(self, provider: ReasonerProvider, place: str, seconds: float, stop: Stop, here: Callable[[], Reasoner]) -> None:
+        """`place` as `place_of` gives it; `seconds`: of CPU time that any request may take; `here` opens the reasoner in this process, for
+        answers."""
+        self.name = provider.name
+        self.capabilities = provider.capabilities
+        self._place, self._seconds, self._stop, self._here = place, seconds, stop, here
+        self._lock = threading.Lock()
+        self._idle: list[_Child] = []
+        """The one that was busy last at the end."""
+        self._closed = False
+
+    def derive(self, request: DeriveRequest) -> Derived:
+        return self._ask("derive", request, Derived)
+
+    def summarize(self, request: SummarizeRequest) -> Summarized:
+        return self._ask("summarize", request, Summarized)
+
+    def consolidate(self, request: ConsolidateRequest) -> Consolidated:
+        # Look-ups need the store, and one that only computes uses none.
+        return self._ask("consolidate", replace(request, tools=None), Consolidated)
+
+    def answer(self, request: AnswerRequest) -> Iterator[str | Answered]:
+        return self._here().answer(request)
+
+    def close(self) -> None:
+        """End the processes; those that are busy, when they are done."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for one in idle:
+            one.end()
+
+    def _ask(self, call: str, request: Any, result: type[T]) -> T:
+        if self._stop.is_set():
+            raise Stopped
+        body = json.dumps(encoded(request)).encode()
+        seconds = int(min(self._seconds + len(body) / BYTES_PER_SECOND, max(self._seconds, MOST_SECONDS)))
+        frame = json.dumps({"call": call, "seconds": max(1, seconds)}).encode()[:-1] + b', "request": ' + body + b"}"
+        one = self._take()
+        answer: dict[str, Any] | None = None
+        try:
+            answer = one.ask(frame, max(1, seconds), self._stop)
+        finally:
+            if answer is None:
+                one.kill()
+            else:
+                self._give_back(one)
+        if "result" in answer:
+            return decoded(result, answer["result"])
+        raise type(answer["error"], (Exception,), {})(answer["message"])
+
+    def _take(self) -> _Child:
+        with self._lock:
+            while self._idle:
+                one = self._idle.pop()
+                if one.is_there():
+                    return one
+                one.kill()
+        return _Child(self._place)
+
+    def _give_back(self, one: _Child) -> None:
+        one.used = time.monotonic()
+        with self._lock:
+            if not self._closed:
+                self._idle.append(one)
+            over = [other for other in self._idle[:-1] if one.used - other.used > IDLE_SECONDS]
+            self._idle = [other for other in self._idle if other not in over]
+            over += [one] if self._closed else []
+        for other in over:
+            other.end()
+
+
+class _Child:
+    """One process, and the pipes to it. Used by one thread at a time."""
+
+    def __init__(self, place: str) -> None:
+        environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+        # A session of its own: a Ctrl-C in the terminal is for this process.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", child.__name__, place],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+            bufsize=0,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._to, False)
+        os.set_blocking(self._from, False)
+        self.used = time.monotonic()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def is_there(self) -> bool:
+        return self._process.poll() is None
+
+    def ask(self, body: bytes, seconds: int, stop: Stop) -> dict[str, Any]:
+        """Raises `TookTooLong`, `ProcessEnded`, or `Stopped`; then the process is good for nothing more."""
+        ends = time.monotonic() + seconds * WALL_FACTOR
+        last: float | None = None
+        unsent = memoryview(HEAD.pack(len(body)) + body)
+        got = bytearray()
+        while True:
+            readable, writable, _ = select.select([self._from], [self._to] if unsent else [], [], LOOK_SECONDS)
+            if writable:
+                try:
+                    unsent = unsent[os.write(self._to, unsent[:CHUNK]) :]
+                except BlockingIOError:
+                    pass
+                except BrokenPipeError:
+                    raise self._ended(seconds) from None
+            if readable:
+                piece = os.read(self._from, CHUNK)
+                if not piece:
+                    raise self._ended(seconds)
+                got += piece
+                if len(got) >= HEAD.size and len(got) - HEAD.size >= HEAD.unpack_from(got)[0]:
+                    answer: dict[str, Any] = json.loads(got[HEAD.size :])
+                    return answer
+                continue
+            now = time.monotonic()
+            if last is None and stop.is_set():
+                last = now + LAST_SECONDS
+            if last is not None and now > last:
+                raise Stopped
+            if now > ends:
+                raise TookTooLong(f"it gave no answer within {seconds * WALL_FACTOR} s")
+
+    def end(self) -> None:
+        """It is idle, and hears of its end by that of its input."""
+        self._close()
+        try:
+            self._process.wait(1)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        self._process.wait()
+        self._close()
+
+    def _close(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def _ended(self, seconds: int) -> Exception:
+        status = self._process.wait()
+        if status == -signal.SIGXCPU:
+            return TookTooLong(f"it took more than the {seconds} s of CPU time that a request of its size may take")
+        return ProcessEnded(f"the process of the reasoner ended with status {status}")

@@ -1,0 +1,73 @@
+"""A reasoner that does what a test puts into a message; importable by name, so that another process finds it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from memservice.hookspecs import hookimpl
+from memservice.spi.capabilities import Capability
+from memservice.spi.providers import ReasonerProvider
+from memservice.spi.reasoner import (
+    AnswerRequest,
+    Consolidated,
+    ConsolidateRequest,
+    Derived,
+    DeriveRequest,
+    Statement,
+    Summarized,
+    SummarizeRequest,
+)
+
+
+class Mood:
+    name = "mood"
+    capabilities = frozenset({Capability.COMPUTES})
+
+    def derive(self, request: DeriveRequest) -> Derived:
+        return Derived([Statement(self._said(message.content), (message.key,)) for message in request.messages if message.new])
+
+    def _said(self, content: str) -> str:
+        what, _, rest = content.partition(" ")
+        if what == "loop":
+            re.fullmatch("(a+)+b", "a" * 40)  # holds the interpreter's lock for years
+        elif what == "sleep":
+            time.sleep(float(rest))
+        elif what == "raise":
+            raise ValueError(rest)
+        elif what == "end":
+            os._exit(3)
+        elif what == "print":
+            print(rest, flush=True)
+            sys.stdout.write(rest)
+        elif what == "pid":
+            return str(os.getpid())
+        elif what == "variable":
+            return os.environ.get(rest, "unset")
+        return content
+
+    def summarize(self, request: SummarizeRequest) -> Summarized:
+        return Summarized(f"{len(request.messages)} messages")
+
+    def consolidate(self, request: ConsolidateRequest) -> Consolidated:
+        return Consolidated(card=[str(request.tools)])
+
+    def answer(self, request: AnswerRequest) -> Iterator[str]:
+        return iter([str(os.getpid())])
+
+
+def opens(settings: Any, context: Any) -> Mood:
+    return Mood()
+
+
+PROVIDER = ReasonerProvider(name="mood", open=opens, capabilities=Mood.capabilities)
+
+
+class Plugin:
+    @hookimpl
+    def memservice_reasoners(self) -> Iterable[ReasonerProvider]:
+        yield PROVIDER
