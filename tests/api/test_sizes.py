@@ -129,6 +129,6 @@ def test_the_body_of_any_other_route_is_refused_unread(talk: Three) -> None:
 
 def test_the_operators_page_has_the_sizes() -> None:
     page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
-    section = page.partition("\n## What a request may hold\n")[2].partition("\n## ")[0]
+    section = page.partition("\n## Request limits\n")[2].partition("\n## ")[0]
     shown = [int(number.replace(",", "")) for number in re.findall(r"^\| [^|]+ \| ([\d,]+) \|$", section, re.M)]
     assert shown == [value for name, value in vars(sizes).items() if name.startswith("MAX_")]

@@ -121,9 +121,3 @@ def test_what_is_missing_is_missing(readme: Path) -> None:
     served = paths()
     for name, pattern in MISSING.items():
         assert [path for path in served if re.search(pattern, path)] == [], f"the README says that there is no {name}"
-
-
-def test_links_lead_somewhere(root: Path) -> None:
-    for page in (root / "README.md", root / "CONTRIBUTING.md", root / "CHANGELOG.md", *(root / "docs").glob("*.md")):
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
