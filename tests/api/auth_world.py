@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,6 +23,7 @@ from memservice.runtime import Runtime, open_runtime
 from memservice.services import keys
 from memservice.services.principal import Principal
 from memservice.settings import Settings, load_settings
+from memservice_memory.storage import MemoryStorage
 
 SECRET = "a secret for tests only, and a long one at that"
 OTHER_SECRET = "the secret of somebody else's server, long as well"
@@ -69,6 +71,18 @@ class Keyed:
 
     def close(self) -> None:
         self.app.extensions["memservice"].close()
+
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """What is written within is undone afterwards. In memory this costs nothing: a commit replaces the moment that readers see."""
+        storage = self.runtime.storage
+        assert isinstance(storage, MemoryStorage)
+        before = storage._moment
+        try:
+            yield
+        finally:
+            with storage._turn:  # the thread that notes when keys were used may be writing
+                storage._moment = before
 
     def call(self, method: str, path: str, token: str | None = None, **options: Any) -> TestResponse:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
