@@ -11,6 +11,7 @@ import jwt
 import pytest
 
 from api.auth_world import SECRET, Keyed, signed
+from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.settings import load_settings
 
@@ -19,7 +20,7 @@ KEYS = "/v3/keys"
 
 @pytest.fixture
 def keyed(local_storage_name: str, tmp_path: Path) -> Iterator[Keyed]:
-    opened = Keyed.open("memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path / 'keys.db'}")
+    opened = Keyed.open("memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "keys.db"))
     yield opened
     opened.close()
 
@@ -227,7 +228,7 @@ def test_a_refused_request_is_no_use(keyed: Keyed) -> None:
 
 def test_revoking_counts_at_once_on_every_process(tmp_path: Path) -> None:
     """Two applications on one store, as two processes are."""
-    uri = f"sqlite:///{tmp_path / 'shared.db'}"
+    uri = sqlite_store_at(tmp_path / "shared.db")
     one, two = Keyed.open(uri), Keyed.open(uri)
     made = mint(one, workspace_id="acme")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from api.three_model import ACTIVE, ARCHIVED, DELETING, Note, Peer, Session, Workspace
-from backends.stores import store_of
+from backends.stores import sqlite_store_at, store_of
 from memservice.app import create_app
 from memservice.pipeline.worker import Worker
 from memservice.runtime import Runtime, open_runtime
@@ -447,7 +447,7 @@ def test_any_history_is_seen_alike() -> None:
 
 @pytest.mark.timeout(300)
 def test_any_history_in_a_file(tmp_path: Path) -> None:
-    run(f"sqlite:///{tmp_path}/m.db", 12, 30)
+    run(sqlite_store_at(tmp_path / "m.db"), 12, 30)
 
 
 @pytest.mark.timeout(300)

@@ -17,6 +17,7 @@ import pytest
 
 import redis_server
 from backends import redis_vectors
+from backends.stores import sqlite_store_at
 from memservice.pipeline import reconcile
 from memservice.pipeline.worker import Worker
 from memservice.runtime import Runtime, open_runtime
@@ -88,7 +89,7 @@ def wire() -> Iterator[Wire]:
 def runtime(wire: Wire, tmp_path: Path) -> Iterator[Runtime]:
     name = redis_vectors.namespace()
     given = {
-        "DB_CONNECTION_URI": f"sqlite:///{tmp_path}/m.db",
+        "DB_CONNECTION_URI": sqlite_store_at(tmp_path / "m.db"),
         "VECTOR_STORE_TYPE": "redis",
         "VECTOR_STORE_URL": f"redis://127.0.0.1:{wire.port}/0",
         "VECTOR_STORE_NAMESPACE": name,
