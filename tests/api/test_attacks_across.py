@@ -173,6 +173,7 @@ def leaked(world: World, path: str, options: dict[str, Any], text: str) -> list[
     return [secret for secret in world.theirs.secrets if secret in text and secret not in asked]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "rule"), routes())
 def test_nothing_of_theirs(world: World, method: str, rule: str) -> None:
     before = world.of_theirs()

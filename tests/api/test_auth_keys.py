@@ -109,35 +109,37 @@ def test_an_unknown_or_misplaced_parameter_makes_no_key(keyed: Keyed, path: str,
     assert keyed.do("GET", KEYS)["total"] == 0
 
 
+BODIES: dict[str, tuple[dict[str, Any], list[list[str]]]] = {
+    "fields": ({"json": {"workspace_id": "acme", "zzz": 1}}, [["body", "workspace_id"], ["body", "zzz"]]),
+    "list": ({"json": ["acme"]}, [["body"]]),
+    "zero": ({"json": 0}, [["body"]]),
+    "untyped": ({"data": '{"workspace_id": "acme"}'}, [["body", "workspace_id"]]),
+    "form": ({"data": {"workspace_id": "acme"}}, [["body"]]),
+    "multipart": ({"data": {"workspace_id": "acme"}, "content_type": "multipart/form-data"}, [["body"]]),
+    "broken": ({"data": "{"}, [["body"]]),
+    "long": ({"json": {"x" * 200: None, "y": "z" * 20_000}}, [["body"]]),
+}
+
+
 @pytest.mark.parametrize("path", ["/v1/keys?app_id=a", "/v2/keys", "/v2/keys?workspace_id=acme", "/v3/keys", "/v3/keys?workspace_id=acme"])
-@pytest.mark.parametrize(
-    ("options", "locs"),
-    [
-        ({"json": {"workspace_id": "acme", "zzz": 1}}, [["body", "workspace_id"], ["body", "zzz"]]),
-        ({"json": ["acme"]}, [["body"]]),
-        ({"json": 0}, [["body"]]),
-        ({"data": '{"workspace_id": "acme"}'}, [["body", "workspace_id"]]),
-        ({"data": {"workspace_id": "acme"}}, [["body"]]),
-        ({"data": {"workspace_id": "acme"}, "content_type": "multipart/form-data"}, [["body"]]),
-        ({"data": "{"}, [["body"]]),
-        ({"json": {"x" * 200: None, "y": "z" * 20_000}}, [["body"]]),
-    ],
-    ids=["fields", "list", "zero", "untyped", "form", "multipart", "broken", "long"],
-)
-def test_a_body_makes_no_key(keyed: Keyed, path: str, options: Any, locs: list[list[str]]) -> None:
-    answer = keyed.call("POST", path, keyed.admin, **options)
-    assert answer.status_code == 422
-    assert [problem["loc"] for problem in answer.get_json()["detail"]] == locs
-    assert all("This route reads no body" in problem["msg"] for problem in answer.get_json()["detail"])
-    assert keyed.do("GET", KEYS)["total"] == 0
+def test_a_body_makes_no_key(keyed: Keyed, path: str, subtests: pytest.Subtests) -> None:
+    for name, (options, locs) in BODIES.items():
+        with subtests.test(body=name):
+            answer = keyed.call("POST", path, keyed.admin, **options)
+            assert answer.status_code == 422
+            assert [problem["loc"] for problem in answer.get_json()["detail"]] == locs
+            assert all("This route reads no body" in problem["msg"] for problem in answer.get_json()["detail"])
+            assert keyed.do("GET", KEYS)["total"] == 0
 
 
 @pytest.mark.parametrize("path", ["/v1/keys?workspace_id=acme", "/v2/keys?workspace_id=acme", "/v3/keys?workspace_id=acme"])
-@pytest.mark.parametrize("options", [{}, {"json": {}}, {"data": "null"}, {"data": " \n"}, {"data": b"{}", "content_type": "text/plain"}])
-def test_a_body_that_says_nothing_is_accepted(keyed: Keyed, path: str, options: Any) -> None:
-    made = keyed.call("POST", path, keyed.admin, **options).get_json()
-    assert keyed.call("PUT", "/v3/workspaces/acme", made["key"], json={}).status_code == 200
-    assert keyed.call("PUT", "/v3/workspaces/other", made["key"], json={}).status_code == 401
+def test_a_body_that_says_nothing_is_accepted(keyed: Keyed, path: str, subtests: pytest.Subtests) -> None:
+    nothing: list[dict[str, Any]] = [{}, {"json": {}}, {"data": "null"}, {"data": " \n"}, {"data": b"{}", "content_type": "text/plain"}]
+    for options in nothing:
+        with subtests.test(**options):
+            made = keyed.call("POST", path, keyed.admin, **options).get_json()
+            assert keyed.call("PUT", "/v3/workspaces/acme", made["key"], json={}).status_code == 200
+            assert keyed.call("PUT", "/v3/workspaces/other", made["key"], json={}).status_code == 401
 
 
 def test_many_unknown_names_have_a_short_answer(keyed: Keyed) -> None:

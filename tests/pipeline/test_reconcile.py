@@ -106,7 +106,7 @@ def test_an_index_that_lost_everything_is_filled_again_in_portions(place: Place,
 def test_a_side_that_is_ahead_waits_for_the_other(place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
     """Portions of both sides end at different keys where one side lacks some: beyond the lower end nothing is known."""
     monkeypatch.setattr(reconcile, "ROWS_AT_ONCE", 2)
-    (space_key, first), (_, second), (_, third) = sorted(index.rows)
+    (space_key, _), (_, second), (_, third) = sorted(index.rows)
     with place.rt.storage.read() as view:
         (space,) = [space for space in view.rows.page(Space) if space.key == space_key]
     without = index.rows.pop((space_key, second))
