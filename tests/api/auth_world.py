@@ -16,6 +16,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from backends.stores import undone
 from memservice.app import create_app
 from memservice.domain.jwt_claims import Claims
 from memservice.domain.jwt_signing import Signer
@@ -23,7 +24,6 @@ from memservice.runtime import Runtime, open_runtime
 from memservice.services import keys
 from memservice.services.principal import Principal
 from memservice.settings import Settings, load_settings
-from memservice_memory.storage import MemoryStorage
 
 SECRET = "a secret for tests only, and a long one at that"
 OTHER_SECRET = "the secret of somebody else's server, long as well"
@@ -74,15 +74,10 @@ class Keyed:
 
     @contextmanager
     def undone(self) -> Iterator[None]:
-        """What is written within is undone afterwards. In memory this costs nothing: a commit replaces the moment that readers see."""
-        storage = self.runtime.storage
-        assert isinstance(storage, MemoryStorage)
-        before = storage._moment
-        try:
+        """What is written within is undone afterwards."""
+        assert self.runtime.storage.name == "memory"
+        with undone(self.runtime.storage):
             yield
-        finally:
-            with storage._turn:  # the thread that notes when keys were used may be writing
-                storage._moment = before
 
     def call(self, method: str, path: str, token: str | None = None, **options: Any) -> TestResponse:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}

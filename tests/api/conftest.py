@@ -12,7 +12,7 @@ from flask import Flask, Response
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from backends.stores import store_of
+from backends.stores import store_of, undone
 from backends.vector_stores import vector_store
 from memservice.app import create_app
 from memservice.pipeline.runner import run
@@ -135,7 +135,8 @@ def app(runtime: Runtime) -> Flask:
 
 
 @pytest.fixture
-def api(app: Flask, runtime: Runtime) -> Api:
+def api(app: Flask, runtime: Runtime) -> Iterator[Api]:
     """The application and a workspace name that is free. The workspace does not exist yet."""
     # Modules that import this one count for themselves, and use the same store.
-    return Api(app, runtime, f"a{next(_numbers)}")
+    with undone(runtime.storage):
+        yield Api(app, runtime, f"a{next(_numbers)}")

@@ -85,12 +85,12 @@ def test_no_request_breaks_the_server(api: Api, operation: Operation, data: st.D
         assert isinstance(body["detail"], str)
 
 
-_worlds: dict[int, dict[str, str]] = {}
+_worlds: dict[tuple[int, str], dict[str, str]] = {}
 
 
 def _world(api: Api) -> dict[str, str]:
-    """The same for all requests to one application. What one of them deletes is not there for the next: they are answered as well."""
-    key = id(api.app)
+    """The same for all requests of one test. What one of them deletes is not there for the next: they are answered as well."""
+    key = (id(api.app), api.workspace)
     if key not in _worlds:
         _worlds[key] = known(api)
     return _worlds[key]

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from memservice.spi.storage import Storage
+from memservice_memory.storage import MemoryStorage
 from memservice_sql.storage import SqlStorage
 
 STORAGES = ("sqlite", "memory", "postgres")
@@ -38,6 +40,21 @@ def store_of(storage: str, folder: Path) -> Iterator[str]:
     uri = new_store()
     yield uri
     drop_database(uri)
+
+
+@contextmanager
+def undone(storage: Storage) -> Iterator[None]:
+    """What is written within to a store in memory is undone afterwards. It costs nothing, since a commit replaces the moment that readers
+    see, and it keeps a store small that many tests share: this storage reads all rows for each question."""
+    if not isinstance(storage, MemoryStorage):
+        yield
+        return
+    before = storage._moment
+    try:
+        yield
+    finally:
+        with storage._turn:  # a thread that ends on its own, for instance that which notes when keys were used, may be writing
+            storage._moment = before
 
 
 @cache

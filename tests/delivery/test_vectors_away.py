@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -175,7 +176,8 @@ def test_an_index_that_came_back_empty_is_filled_again(runtime: Runtime) -> None
     runtime.vectors.drop(None, space)
     while reconcile.look(runtime) == 0.0:
         pass
-    time.sleep(1.1)
+    real = runtime.clock
+    runtime.clock = lambda: real() + timedelta(seconds=runtime.settings.vector_store.reconciliation_interval_seconds)
     while reconcile.look(runtime) == 0.0:
         pass
     Worker(runtime).run_until_idle(10)
