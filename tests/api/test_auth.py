@@ -28,12 +28,19 @@ ROOM = signed({"w": "acme", "s": "room"})
 W, SESSIONS = "/v3/workspaces/acme", "/v3/workspaces/acme/sessions"
 
 
-@pytest.fixture
-def keyed() -> Iterator[Keyed]:
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Keyed]:
     opened = Keyed.open()
     populate(opened)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def keyed(filled: Keyed) -> Iterator[Keyed]:
+    """A world that a test may change: the next one finds it as it was."""
+    with filled.undone():
+        yield filled
 
 
 def told(keyed: Keyed, method: str, path: str, token: str | None, **options: Any) -> tuple[int, Any]:
