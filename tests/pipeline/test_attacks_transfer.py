@@ -26,6 +26,8 @@ from pipeline.conftest import Start
 from pipeline.everything import fill, rows
 from pipeline.place import Place
 
+pytestmark = pytest.mark.slow
+
 EVERYTHING = Wanted(secrets=True)
 HEADER_BYTES = 10 + len("file.jsonl") + 1
 """Of a packed file: what may change in them changes no line."""

@@ -33,6 +33,8 @@ from pipeline.everything import fill, rows
 from pipeline.fakes import Outside
 from pipeline.place import WHO, Place
 
+pytestmark = pytest.mark.slow
+
 EVERYTHING = Wanted(secrets=True)
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 

