@@ -284,8 +284,8 @@ def load_plugins(settings: Settings | None = None, extra: Iterable[object] = ())
         manager.add_hookcall_monitoring(_trace_call, _trace_result)
     origins: dict[str, Origin] = {}
     failures: list[Failure] = []
-    for entry in _chosen(settings):
-        origin = Origin(entry.name, entry.value, f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown distribution")
+    for entry, owner in _chosen(settings):
+        origin = Origin(entry.name, entry.value, owner)
         try:
             plugin = entry.load()
         except Exception as error:  # a plugin may fail in any way; whoever needs it hears of it
@@ -298,17 +298,26 @@ def load_plugins(settings: Settings | None = None, extra: Iterable[object] = ())
     return Plugins(manager, origins, failures)
 
 
-def _chosen(settings: Settings | None) -> list[EntryPoint]:
-    """The entry points to load, always in the same order."""
-    found = sorted(entry_points(group=GROUP), key=lambda entry: (entry.dist.name if entry.dist else "", entry.name))
+def _chosen(settings: Settings | None) -> list[tuple[EntryPoint, str]]:
+    """The entry points to load and the distribution of each, always in the same order."""
+    names: dict[int, tuple[str, str]] = {}  # of each distribution once: its file is parsed for each attribute that is read
+    found = []
+    for entry in entry_points(group=GROUP):
+        name, version = "", ""
+        if entry.dist is not None:
+            if id(entry.dist) not in names:
+                names[id(entry.dist)] = entry.dist.name, entry.dist.version
+            name, version = names[id(entry.dist)]
+        found.append((name, entry.name, entry, f"{name} {version}" if name else "an unknown distribution"))
+    chosen = [(entry, owner) for *_, entry, owner in sorted(found, key=lambda offer: offer[:2])]
     only = settings.plugins.only if settings is not None else None
     if only is None:
-        return found
-    known = {name for entry in found for name in (entry.name, entry.value)}
+        return chosen
+    known = {name for entry, _ in chosen for name in (entry.name, entry.value)}
     if unknown := [name for name in only if name not in known]:
-        installed = ", ".join(sorted(entry.name for entry in found))
+        installed = ", ".join(sorted(entry.name for entry, _ in chosen))
         raise ConfigurationError(f"MEMSERVICE_PLUGINS names {', '.join(unknown)}, but the plugins installed are {installed}")
-    return [entry for entry in found if entry.name in only or entry.value in only]
+    return [(entry, owner) for entry, owner in chosen if entry.name in only or entry.value in only]
 
 
 def _register(manager: pluggy.PluginManager, plugin: Any, origin: Origin, origins: dict[str, Origin], failures: list[Failure]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from werkzeug.routing import Rule
 
 import redis_server
 from receiver import Receiver, receiving
@@ -63,6 +65,26 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
     """Name long values after their argument. A generated file differs from process to process, by
     its time stamps for instance, and pytest-xdist refuses to run if test ids differ."""
     return argname if isinstance(val, bytes | str) and len(val) > 60 else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def rules_compiled_once() -> Iterator[None]:
+    """Werkzeug compiles two functions for each route of each application: nine tenths of what it costs to make one. They follow from the
+    rule, so applications of one process share them."""
+    compiled: dict[Hashable, Any] = {}
+    compile_builder = Rule._compile_builder
+
+    def shared(rule: Rule, append_unknown: bool = True) -> Any:
+        key = (rule.rule, tuple(rule._trace), append_unknown)
+        if rule.defaults:
+            return compile_builder(rule, append_unknown)
+        if key not in compiled:
+            compiled[key] = compile_builder(rule, append_unknown)
+        return compiled[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Rule, "_compile_builder", shared)
+        yield
 
 
 @pytest.fixture(scope="session")

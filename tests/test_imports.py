@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -63,9 +64,10 @@ RUNNER = re.compile(r"\bredis|redis_url|REDIS_URL", re.I)
 RUNNER_ROOMS = {"pipeline", "cli", "serving", "runtime"}
 
 
-def modules(folder: Path) -> Iterator[tuple[Path, ast.Module]]:
-    for file in sorted(folder.rglob("*.py")):
-        yield file, ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+@cache
+def modules(folder: Path) -> list[tuple[Path, ast.Module]]:
+    """Its files, parsed once for all tests of this module."""
+    return [(file, ast.parse(file.read_text(encoding="utf-8"), filename=str(file))) for file in sorted(folder.rglob("*.py"))]
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:

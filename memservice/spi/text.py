@@ -54,7 +54,8 @@ class TextIndex(Protocol):
         """Rows of the workspace that hold at least one of the distinct `terms` and fit `where`. `ids` confines the search to those keys;
         what the statistics count does not depend on it.
 
-        May stop at the `k` rows that hold the rarest terms; returns all of them when there are fewer. An empty `terms` matches nothing.
+        May stop at the `k` rows that hold the rarest terms, of equal ones those with the greatest keys, which are the newest; returns all
+        of them when there are fewer. An empty `terms` matches nothing.
         Cost depends on this workspace's postings only.
         """
         ...

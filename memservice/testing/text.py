@@ -151,6 +151,12 @@ class TextIndexContract:
         assert keys(self.search(engine, "common rare", k=2)) == {20, 21}
         assert keys(self.search(engine, "rare common", k=2)) == {20, 21}
 
+    def test_of_equal_rows_the_newest_are_kept(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(n, "fox common", session=7) for n in (3, 1, 5, 2, 4)])
+        assert keys(self.search(engine, "fox common", k=2)) == {4, 5}
+        assert keys(self.search(engine, "fox common", Where(sessions=(7,)), k=2)) == {4, 5}
+        assert keys(self.search(engine, "fox", ids=[1, 2, 3], k=2)) == {2, 3}
+
     def test_k_counts_rows_that_fit(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(n, "fox", session=1 + n % 10) for n in range(1, 101)])
         assert len(self.search(engine, "fox", Where(sessions=(3,)), k=10).hits) == 10

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from backends.stores import undone
 from memservice.app import create_app
 from memservice.domain.jwt_claims import Claims
 from memservice.domain.jwt_signing import Signer
@@ -69,6 +71,13 @@ class Keyed:
 
     def close(self) -> None:
         self.app.extensions["memservice"].close()
+
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """What is written within is undone afterwards."""
+        assert self.runtime.storage.name == "memory"
+        with undone(self.runtime.storage):
+            yield
 
     def call(self, method: str, path: str, token: str | None = None, **options: Any) -> TestResponse:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}

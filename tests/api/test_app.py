@@ -100,6 +100,7 @@ def test_limits_follow_the_settings() -> None:
     assert "Access-Control-Allow-Credentials" not in answer.headers
 
 
+@pytest.mark.slow
 def test_making_it_imports_no_drivers_models_or_servers() -> None:
     unwanted = {"sqlite3", "gunicorn", "redis", "rq", "httpx", "rs_bpe", "alembic", "sqlalchemy", "pysbd", "jwt"}
     program = (

@@ -18,6 +18,7 @@ import pytest
 
 from api import test_auth_matrix, test_v1_auth_matrix, test_v2_auth_matrix
 from api.auth_world import Keyed, signed
+from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.services.transfer import export
 from memservice.services.transfer.export import Wanted
@@ -92,7 +93,7 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """In a file, since what is asked here piles up, and the storage in memory reads all of it each time."""
-    opened = World(f"sqlite:///{tmp_path_factory.mktemp('across')}/across.db")
+    opened = World(sqlite_store_at(tmp_path_factory.mktemp("across") / "across.db"))
     yield opened
     opened.keyed.close()
 
@@ -172,6 +173,7 @@ def leaked(world: World, path: str, options: dict[str, Any], text: str) -> list[
     return [secret for secret in world.theirs.secrets if secret in text and secret not in asked]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "rule"), routes())
 def test_nothing_of_theirs(world: World, method: str, rule: str) -> None:
     before = world.of_theirs()

@@ -16,6 +16,7 @@ import jwt
 import pytest
 
 from api.auth_world import ALL, OTHER_SECRET, SECRET, Keyed, asking, by_hand, foreign, populate, signed
+from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.domain.errors import ConfigurationError
 from memservice.runtime import utc_now
@@ -27,12 +28,19 @@ ROOM = signed({"w": "acme", "s": "room"})
 W, SESSIONS = "/v3/workspaces/acme", "/v3/workspaces/acme/sessions"
 
 
-@pytest.fixture
-def keyed() -> Iterator[Keyed]:
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Keyed]:
     opened = Keyed.open()
     populate(opened)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def keyed(filled: Keyed) -> Iterator[Keyed]:
+    """A world that a test may change: the next one finds it as it was."""
+    with filled.undone():
+        yield filled
 
 
 def told(keyed: Keyed, method: str, path: str, token: str | None, **options: Any) -> tuple[int, Any]:
@@ -359,7 +367,7 @@ def test_a_short_secret_works_and_is_complained_of_once(caplog: pytest.LogCaptur
 
 def test_the_secret_is_changed_without_a_key_failing(tmp_path: Path) -> None:
     """As docs/operations.md says it, on one store: accept the new one, sign with it, make new keys, forget the old one."""
-    uri, new = f"sqlite:///{tmp_path / 'm.db'}", OTHER_SECRET
+    uri, new = sqlite_store_at(tmp_path / "m.db"), OTHER_SECRET
 
     def status(keyed: Keyed, token: str) -> int:
         return keyed.call("PUT", "/v3/workspaces/acme", token, json={}).status_code

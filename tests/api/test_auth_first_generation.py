@@ -10,6 +10,7 @@ import jwt
 import pytest
 from werkzeug.test import Client, TestResponse
 
+from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
@@ -21,7 +22,7 @@ W = "/v3/workspaces/acme"
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Client]:
-    environ = {"DB_CONNECTION_URI": f"sqlite:///{tmp_path / 'm.db'}", "AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SECRET}
+    environ = {"DB_CONNECTION_URI": sqlite_store_at(tmp_path / "m.db"), "AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SECRET}
     settings = load_settings(environ=environ, cwd=tmp_path)
     runtime = Runtime(settings, load_plugins(settings))
     runtime.storage.migrate()

@@ -11,6 +11,7 @@ import jwt
 import pytest
 
 from api.auth_world import SECRET, Keyed, signed
+from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.settings import load_settings
 
@@ -19,7 +20,7 @@ KEYS = "/v3/keys"
 
 @pytest.fixture
 def keyed(local_storage_name: str, tmp_path: Path) -> Iterator[Keyed]:
-    opened = Keyed.open("memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path / 'keys.db'}")
+    opened = Keyed.open("memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "keys.db"))
     yield opened
     opened.close()
 
@@ -108,35 +109,37 @@ def test_an_unknown_or_misplaced_parameter_makes_no_key(keyed: Keyed, path: str,
     assert keyed.do("GET", KEYS)["total"] == 0
 
 
+BODIES: dict[str, tuple[dict[str, Any], list[list[str]]]] = {
+    "fields": ({"json": {"workspace_id": "acme", "zzz": 1}}, [["body", "workspace_id"], ["body", "zzz"]]),
+    "list": ({"json": ["acme"]}, [["body"]]),
+    "zero": ({"json": 0}, [["body"]]),
+    "untyped": ({"data": '{"workspace_id": "acme"}'}, [["body", "workspace_id"]]),
+    "form": ({"data": {"workspace_id": "acme"}}, [["body"]]),
+    "multipart": ({"data": {"workspace_id": "acme"}, "content_type": "multipart/form-data"}, [["body"]]),
+    "broken": ({"data": "{"}, [["body"]]),
+    "long": ({"json": {"x" * 200: None, "y": "z" * 20_000}}, [["body"]]),
+}
+
+
 @pytest.mark.parametrize("path", ["/v1/keys?app_id=a", "/v2/keys", "/v2/keys?workspace_id=acme", "/v3/keys", "/v3/keys?workspace_id=acme"])
-@pytest.mark.parametrize(
-    ("options", "locs"),
-    [
-        ({"json": {"workspace_id": "acme", "zzz": 1}}, [["body", "workspace_id"], ["body", "zzz"]]),
-        ({"json": ["acme"]}, [["body"]]),
-        ({"json": 0}, [["body"]]),
-        ({"data": '{"workspace_id": "acme"}'}, [["body", "workspace_id"]]),
-        ({"data": {"workspace_id": "acme"}}, [["body"]]),
-        ({"data": {"workspace_id": "acme"}, "content_type": "multipart/form-data"}, [["body"]]),
-        ({"data": "{"}, [["body"]]),
-        ({"json": {"x" * 200: None, "y": "z" * 20_000}}, [["body"]]),
-    ],
-    ids=["fields", "list", "zero", "untyped", "form", "multipart", "broken", "long"],
-)
-def test_a_body_makes_no_key(keyed: Keyed, path: str, options: Any, locs: list[list[str]]) -> None:
-    answer = keyed.call("POST", path, keyed.admin, **options)
-    assert answer.status_code == 422
-    assert [problem["loc"] for problem in answer.get_json()["detail"]] == locs
-    assert all("This route reads no body" in problem["msg"] for problem in answer.get_json()["detail"])
-    assert keyed.do("GET", KEYS)["total"] == 0
+def test_a_body_makes_no_key(keyed: Keyed, path: str, subtests: pytest.Subtests) -> None:
+    for name, (options, locs) in BODIES.items():
+        with subtests.test(body=name):
+            answer = keyed.call("POST", path, keyed.admin, **options)
+            assert answer.status_code == 422
+            assert [problem["loc"] for problem in answer.get_json()["detail"]] == locs
+            assert all("This route reads no body" in problem["msg"] for problem in answer.get_json()["detail"])
+            assert keyed.do("GET", KEYS)["total"] == 0
 
 
 @pytest.mark.parametrize("path", ["/v1/keys?workspace_id=acme", "/v2/keys?workspace_id=acme", "/v3/keys?workspace_id=acme"])
-@pytest.mark.parametrize("options", [{}, {"json": {}}, {"data": "null"}, {"data": " \n"}, {"data": b"{}", "content_type": "text/plain"}])
-def test_a_body_that_says_nothing_is_accepted(keyed: Keyed, path: str, options: Any) -> None:
-    made = keyed.call("POST", path, keyed.admin, **options).get_json()
-    assert keyed.call("PUT", "/v3/workspaces/acme", made["key"], json={}).status_code == 200
-    assert keyed.call("PUT", "/v3/workspaces/other", made["key"], json={}).status_code == 401
+def test_a_body_that_says_nothing_is_accepted(keyed: Keyed, path: str, subtests: pytest.Subtests) -> None:
+    nothing: list[dict[str, Any]] = [{}, {"json": {}}, {"data": "null"}, {"data": " \n"}, {"data": b"{}", "content_type": "text/plain"}]
+    for options in nothing:
+        with subtests.test(**options):
+            made = keyed.call("POST", path, keyed.admin, **options).get_json()
+            assert keyed.call("PUT", "/v3/workspaces/acme", made["key"], json={}).status_code == 200
+            assert keyed.call("PUT", "/v3/workspaces/other", made["key"], json={}).status_code == 401
 
 
 def test_many_unknown_names_have_a_short_answer(keyed: Keyed) -> None:
@@ -227,7 +230,7 @@ def test_a_refused_request_is_no_use(keyed: Keyed) -> None:
 
 def test_revoking_counts_at_once_on_every_process(tmp_path: Path) -> None:
     """Two applications on one store, as two processes are."""
-    uri = f"sqlite:///{tmp_path / 'shared.db'}"
+    uri = sqlite_store_at(tmp_path / "shared.db")
     one, two = Keyed.open(uri), Keyed.open(uri)
     made = mint(one, workspace_id="acme")
 

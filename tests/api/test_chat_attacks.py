@@ -11,6 +11,7 @@ import pytest
 from api.conftest import Api
 from api.test_chat_model import World, world
 from api.test_chat_streaming import PATHS
+from backends.stores import sqlite_store_at
 from memservice.spi.llm import CompletionRequest
 from reasoning.model import calling
 
@@ -22,7 +23,7 @@ BOB = "/peers/bob/chat"
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[World]:
-    with world(tmp_path, f"sqlite:///{tmp_path}/a.db") as found:
+    with world(tmp_path, sqlite_store_at(tmp_path / "a.db")) as found:
         api = found.api
         api.say("bobs", ("bob", ORDER), ("bob", "I keep a canary."))
         api.say("private", ("carol", "The xylophone is under the stairs."), ("alice", "And the zeppelin in the shed."))

@@ -13,6 +13,7 @@ import pytest
 
 from api.conftest import Api
 from api.test_chat_streaming import PATHS, PATIENCE, next_event, served, stream
+from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
@@ -66,7 +67,7 @@ def world(folder: Path, uri: str = "memory://", **settings: str) -> Iterator[Wor
 
 @pytest.fixture
 def place(local_storage_name: str, tmp_path: Path) -> Iterator[World]:
-    uri = "memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path}/c.db"
+    uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "c.db")
     with world(tmp_path, uri, THREADS="4") as found:
         yield found
 

@@ -12,6 +12,7 @@ import pytest
 
 from api.conftest import Api
 from api.talker import Talker, talking
+from backends.stores import sqlite_store_at
 from memservice.spi.reasoner import AnswerRequest
 
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -19,7 +20,7 @@ SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "require
 
 @pytest.fixture
 def place(local_storage_name: str, tmp_path: Path) -> Iterator[tuple[Api, Talker]]:
-    uri = "memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path}/t.db"
+    uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "t.db")
     with talking(tmp_path, uri) as (api, talker):
         api.say("s", ("alice", "I keep bees."), ("bob", "Bees sting!"))
         api.peer("carol")

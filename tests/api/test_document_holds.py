@@ -153,6 +153,7 @@ def ask(world: World, path: str, method: str, data: st.DataObject, mode: Generat
         world.fill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "method"), OPERATIONS, ids=lambda value: value)
 def test_answers_are_as_described(world: World, path: str, method: str) -> None:
     @FEW

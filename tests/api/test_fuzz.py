@@ -127,8 +127,9 @@ def queries(draw: Callable[[st.SearchStrategy[Any]], Any], operation: Operation)
     return "&".join(f"{name}={quote(value, errors='replace')}" for name, value in parameters)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: f"{operation.method} {operation.rule}")
-@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_no_request_breaks_the_server(api: Api, operation: Operation, data: st.DataObject) -> None:
     path = "/".join(

@@ -112,75 +112,75 @@ def test_a_page_past_the_end_is_empty_with_the_real_totals(full: Api, listing: s
         assert read(full, listing, page=number, size=2, reverse=1)["items"] == []
 
 
-@every_listing
-@pytest.mark.parametrize("value", ["0", "-1", "x", "", "1.5", "99999999999999999999", "9223372036854775807", "1e3", "true", "٣"])
-def test_odd_page_numbers_are_refused(api: Api, listing: str, value: str) -> None:
-    method, path = LISTINGS[listing]
-    api.refused(api.call(method, path, query_string={"page": value}), ["query", "page"])
+ODD: dict[str, list[str]] = {
+    "page": ["0", "-1", "x", "", "1.5", "99999999999999999999", "9223372036854775807", "1e3", "true", "٣"],
+    "size": ["0", "-1", "101", "x", "", "99999999999999999999"],
+    "reverse": ["backwards"],
+}
+"""Parameter of every listing → values that it refuses."""
 
 
 @every_listing
-@pytest.mark.parametrize("value", ["0", "-1", "101", "x", "", "99999999999999999999"])
-def test_odd_sizes_are_refused(api: Api, listing: str, value: str) -> None:
+def test_odd_page_numbers_sizes_and_directions_are_refused(api: Api, listing: str, subtests: pytest.Subtests) -> None:
     method, path = LISTINGS[listing]
-    api.refused(api.call(method, path, query_string={"size": value}), ["query", "size"])
+    for parameter, values in ODD.items():
+        for value in values:
+            with subtests.test(parameter=parameter, value=value):
+                api.refused(api.call(method, path, query_string={parameter: value}), ["query", parameter])
 
 
-@every_listing
-def test_odd_reverse_is_refused(api: Api, listing: str) -> None:
-    method, path = LISTINGS[listing]
-    api.refused(api.call(method, path, query_string={"reverse": "backwards"}), ["query", "reverse"])
-
-
-@every_body_listing
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"content_type": "application/json"},
-        {"content_type": "application/json", "data": b""},
-        {"content_type": "application/json", "data": b" \n"},
-        {"content_type": "application/json", "data": b"null"},
-        {"content_type": "application/json", "data": b"{}"},
-        {"content_type": "application/json", "data": b'{"filters":{}}'},
-        {"content_type": "application/json", "data": b'{"filters":null,"unknown":1}'},
-        {"content_type": "application/json; charset=utf-8", "data": b"{}"},
-    ],
-)
-def test_bodies_of_listings_are_optional(api: Api, listing: str, options: dict[str, Any]) -> None:
-    _, path = LISTINGS[listing]
-    page = api.ok(api.post(path, **options))
-    assert set(page) == {"items", "total", "page", "size", "pages"}
+NO_FILTERS: list[dict[str, Any]] = [
+    {},
+    {"content_type": "application/json"},
+    {"content_type": "application/json", "data": b""},
+    {"content_type": "application/json", "data": b" \n"},
+    {"content_type": "application/json", "data": b"null"},
+    {"content_type": "application/json", "data": b"{}"},
+    {"content_type": "application/json", "data": b'{"filters":{}}'},
+    {"content_type": "application/json", "data": b'{"filters":null,"unknown":1}'},
+    {"content_type": "application/json; charset=utf-8", "data": b"{}"},
+]
 
 
 @every_body_listing
-@pytest.mark.parametrize("filters", ["x", 1, [], True])
-def test_filters_must_be_an_object(api: Api, listing: str, filters: object) -> None:
+def test_bodies_of_listings_are_optional(api: Api, listing: str, subtests: pytest.Subtests) -> None:
     _, path = LISTINGS[listing]
-    api.refused(api.post(path, {"filters": filters}), ["body", "filters"])
+    for options in NO_FILTERS:
+        with subtests.test(**options):
+            page = api.ok(api.post(path, **options))
+            assert set(page) == {"items", "total", "page", "size", "pages"}
 
 
 @every_body_listing
-@pytest.mark.parametrize(
-    "filters",
-    [
-        {"nonsense": 1},
-        {"created_at": "soon"},
-        {"created_at": {"gt": None}},
-        {"created_at": {"about": "2024-01-01"}},
-        {"created_at": {"gt": "2024-01-01", "about": 1}},
-        {"AND": {}},
-        {"OR": [1]},
-        {"NOT": {"created_at": "2024-01-01"}},
-        {"metadata": "x"},
-        {"metadata": {"ne": 1}},
-        {"AND": [{"AND": [{"AND": [{"AND": [{"AND": [{"AND": []}]}]}]}]}]},
-    ],
-)
-def test_bad_filters_are_refused_with_a_place(full: Api, listing: str, filters: dict[str, Any]) -> None:
+def test_filters_must_be_an_object(api: Api, listing: str, subtests: pytest.Subtests) -> None:
     _, path = LISTINGS[listing]
-    problems = full.refused(full.post(path, {"filters": filters}))
-    assert problems[0]["loc"][:2] == ["body", "filters"]
+    for filters in ("x", 1, [], True):
+        with subtests.test(filters=filters):
+            api.refused(api.post(path, {"filters": filters}), ["body", "filters"])
+
+
+BAD_FILTERS: list[dict[str, Any]] = [
+    {"nonsense": 1},
+    {"created_at": "soon"},
+    {"created_at": {"gt": None}},
+    {"created_at": {"about": "2024-01-01"}},
+    {"created_at": {"gt": "2024-01-01", "about": 1}},
+    {"AND": {}},
+    {"OR": [1]},
+    {"NOT": {"created_at": "2024-01-01"}},
+    {"metadata": "x"},
+    {"metadata": {"ne": 1}},
+    {"AND": [{"AND": [{"AND": [{"AND": [{"AND": [{"AND": []}]}]}]}]}]},
+]
+
+
+@every_body_listing
+def test_bad_filters_are_refused_with_a_place(full: Api, listing: str, subtests: pytest.Subtests) -> None:
+    _, path = LISTINGS[listing]
+    for filters in BAD_FILTERS:
+        with subtests.test(filters=filters):
+            problems = full.refused(full.post(path, {"filters": filters}))
+            assert problems[0]["loc"][:2] == ["body", "filters"]
 
 
 @every_body_listing

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.pipeline.worker import Worker
 from memservice.plugins import load_plugins
@@ -23,7 +24,7 @@ class Failing:
     """An application whose reasoner fails as long as it is told to."""
 
     def __init__(self, folder: Path) -> None:
-        environ = {"DB_CONNECTION_URI": f"sqlite:///{folder}/f.db", "REASONER": "scripted", "WORKER_MAX_ATTEMPTS": "2"}
+        environ = {"DB_CONNECTION_URI": sqlite_store_at(folder / "f.db"), "REASONER": "scripted", "WORKER_MAX_ATTEMPTS": "2"}
         settings = load_settings(environ=environ | {"WORKER_RETRY_BACKOFF_SECONDS": "0"}, cwd=folder)
         self.reasoner = Scripted()
         self.rt = Runtime(settings, load_plugins(settings, extra=[self.reasoner]))

@@ -100,28 +100,28 @@ class TestRepresentation:
             assert "said nowhere" not in text
         assert api.ok(api.post("/peers/alice/representation", {"filters": {"session_id": []}}))["representation"] == ""
 
-    @pytest.mark.parametrize(
-        ("body", "loc"),
-        [
-            ({"max_conclusions": 0}, ["body", "max_conclusions"]),
-            ({"max_conclusions": 101}, ["body", "max_conclusions"]),
-            ({"search_top_k": 0}, ["body", "search_top_k"]),
-            ({"search_max_distance": 1.01}, ["body", "search_max_distance"]),
-            ({"scope": []}, ["body", "scope"]),
-            ({"scope": [f"s{number}" for number in range(101)]}, ["body", "scope"]),
-            ({"scope": [1]}, ["body", "scope", 0]),
-            ({"scope": 3}, ["body", "scope"]),
-            ({"scope": "x", "session_id": "s"}, None),
-            ({"scope": "x", "filters": {"session_id": "s"}}, None),
-            ({"filters": {"peer_id": "x"}}, None),
-            ({"filters": {"session_id": "*"}}, None),
-            ({"filters": {"session_id": "s"}, "session_id": "t"}, None),
-            ({"filters": {"session_id": [f"s{number}" for number in range(1001)]}}, None),
-        ],
+    BAD: tuple[tuple[dict[str, Any], list[str | int] | None], ...] = (
+        ({"max_conclusions": 0}, ["body", "max_conclusions"]),
+        ({"max_conclusions": 101}, ["body", "max_conclusions"]),
+        ({"search_top_k": 0}, ["body", "search_top_k"]),
+        ({"search_max_distance": 1.01}, ["body", "search_max_distance"]),
+        ({"scope": []}, ["body", "scope"]),
+        ({"scope": [f"s{number}" for number in range(101)]}, ["body", "scope"]),
+        ({"scope": [1]}, ["body", "scope", 0]),
+        ({"scope": 3}, ["body", "scope"]),
+        ({"scope": "x", "session_id": "s"}, None),
+        ({"scope": "x", "filters": {"session_id": "s"}}, None),
+        ({"filters": {"peer_id": "x"}}, None),
+        ({"filters": {"session_id": "*"}}, None),
+        ({"filters": {"session_id": "s"}, "session_id": "t"}, None),
+        ({"filters": {"session_id": [f"s{number}" for number in range(1001)]}}, None),
     )
-    def test_bounds(self, api: Api, body: dict[str, Any], loc: list[str | int] | None) -> None:
+
+    def test_bounds(self, api: Api, subtests: pytest.Subtests) -> None:
         api.peer("alice")
-        api.refused(api.post("/peers/alice/representation", body), *([loc] if loc else []))
+        for body, loc in self.BAD:
+            with subtests.test(body=body):
+                api.refused(api.post("/peers/alice/representation", body), *([loc] if loc else []))
 
     def test_scope(self, api: Api) -> None:
         api.session("s", scopes=["mine"], peers={"alice": {}})
@@ -255,31 +255,31 @@ class TestSessionContext:
         assert "seen by the scope" in found["peer_representation"]
         api.missing(api.get("/sessions/s/context?peer_target=bob&scope=unknown"), "unknown")
 
-    @pytest.mark.parametrize(
-        "query",
-        [
-            "peer_perspective=alice",
-            "scope=x&peer_target=bob&peer_perspective=alice",
-            "scope=x",
-            "peer_target=bob&sessions=s&scope=x",
-            "peer_target=bob&sessions=s&limit_to_session=true",
-            "sessions=s",
-            "peer_target=bob&sessions=other",
-            "peer_target=bob&" + "&".join(f"sessions=s{number}" for number in range(1001)),
-            "tokens=100001",
-            "tokens=99999999999999999999999",
-            "tokens=1.5",
-            "tokens=x",
-            "search_top_k=101",
-            "search_max_distance=-1",
-            "max_conclusions=0",
-            "summary=maybe",
-            "limit_to_session=2",
-        ],
+    BAD = (
+        "peer_perspective=alice",
+        "scope=x&peer_target=bob&peer_perspective=alice",
+        "scope=x",
+        "peer_target=bob&sessions=s&scope=x",
+        "peer_target=bob&sessions=s&limit_to_session=true",
+        "sessions=s",
+        "peer_target=bob&sessions=other",
+        "peer_target=bob&" + "&".join(f"sessions=s{number}" for number in range(1001)),
+        "tokens=100001",
+        "tokens=99999999999999999999999",
+        "tokens=1.5",
+        "tokens=x",
+        "search_top_k=101",
+        "search_max_distance=-1",
+        "max_conclusions=0",
+        "summary=maybe",
+        "limit_to_session=2",
     )
-    def test_refused(self, api: Api, query: str) -> None:
+
+    def test_refused(self, api: Api, subtests: pytest.Subtests) -> None:
         api.say("s", ("alice", "hello"), ("bob", "hi"))
-        api.refused(api.get(f"/sessions/s/context?{query}"))
+        for query in self.BAD:
+            with subtests.test(query=query):
+                api.refused(api.get(f"/sessions/s/context?{query}"))
 
     def test_a_query_without_target_is_ignored(self, api: Api) -> None:
         made = api.say("s", ("alice", "hello"))

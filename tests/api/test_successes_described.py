@@ -17,6 +17,7 @@ import pytest
 from flask import Flask
 
 from api.documents import document
+from backends.stores import sqlite_store_at
 from memservice.api import health, v3
 from memservice.api.routing import walk
 from memservice.app import create_app
@@ -73,7 +74,7 @@ class Story:
 
     def __init__(self, folder: Path, receiver: Receiver) -> None:
         settings = {
-            "DB_CONNECTION_URI": f"sqlite:///{folder}/story.db",
+            "DB_CONNECTION_URI": sqlite_store_at(folder / "story.db"),
             "AUTH_USE_AUTH": "true",
             "AUTH_JWT_SECRET": SECRET,
             "REASONER": "scripted",

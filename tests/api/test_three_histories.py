@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from api.three_model import ACTIVE, ARCHIVED, DELETING, Note, Peer, Session, Workspace
-from backends.stores import store_of
+from backends.stores import sqlite_store_at, store_of
+from examples import examples
 from memservice.app import create_app
 from memservice.pipeline.worker import Worker
 from memservice.runtime import Runtime, open_runtime
@@ -424,7 +425,7 @@ class Histories(RuleBasedStateMachine):
             assert {item["id"] for item in page["items"]} == (set() if session.state == ARCHIVED else present)
 
 
-def run(uri: str, examples: int, steps: int) -> None:
+def run(uri: str, number: int, steps: int) -> None:
     overrides = {"DB_CONNECTION_URI": uri, "DERIVER_ENABLED": "false", "SUMMARY_ENABLED": "false"}
     opened = open_runtime(load_settings(environ={}, overrides=overrides))
     opened.storage.migrate()
@@ -433,27 +434,30 @@ def run(uri: str, examples: int, steps: int) -> None:
         runtime = opened
         client = create_app(runtime=opened).test_client()
 
-    bounds = settings(max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck))
+    bounds = settings(max_examples=number, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck))
     try:
         run_state_machine_as_test(OnStore, settings=bounds)
     finally:
         opened.close()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_any_history_is_seen_alike() -> None:
-    run("memory://", 100, 40)
+    run("memory://", examples(25), 40)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_any_history_in_a_file(tmp_path: Path) -> None:
-    run(f"sqlite:///{tmp_path}/m.db", 12, 30)
+    run(sqlite_store_at(tmp_path / "m.db"), examples(6), 30)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_any_history_on_postgres(tmp_path: Path) -> None:
     with store_of("postgres", tmp_path) as uri:
-        run(uri, 8, 30)
+        run(uri, examples(5), 30)
 
 
 @pytest.mark.heavy

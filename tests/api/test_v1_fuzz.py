@@ -57,8 +57,9 @@ def good_body(operation: Operation) -> Any:
     return GOOD[max((ending for ending in GOOD if operation.rule.endswith(ending)), key=len)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: f"{operation.method} {operation.rule}")
-@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_no_request_breaks_the_server(api: Api, operation: Operation, data: st.DataObject) -> None:
     found = _world(api)
@@ -84,12 +85,12 @@ def test_no_request_breaks_the_server(api: Api, operation: Operation, data: st.D
         assert isinstance(body["detail"], str)
 
 
-_worlds: dict[int, dict[str, str]] = {}
+_worlds: dict[tuple[int, str], dict[str, str]] = {}
 
 
 def _world(api: Api) -> dict[str, str]:
-    """The same for all requests to one application. What one of them deletes is not there for the next: they are answered as well."""
-    key = id(api.app)
+    """The same for all requests of one test. What one of them deletes is not there for the next: they are answered as well."""
+    key = (id(api.app), api.workspace)
     if key not in _worlds:
         _worlds[key] = known(api)
     return _worlds[key]

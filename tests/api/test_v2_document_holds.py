@@ -23,6 +23,7 @@ def world() -> Iterator[World]:
     opened.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_answers_are_as_described(world: World, path: str, method: str) -> None:
     @FEW

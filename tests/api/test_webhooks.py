@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.pipeline.worker import Worker
 from memservice.runtime import Runtime, open_runtime
@@ -171,7 +172,7 @@ def test_unknown_endpoints_and_deliveries_are_404(api: Api) -> None:
 @pytest.fixture
 def open_to_loopback(tmp_path: Path) -> Iterator[Runtime]:
     overrides = {
-        "DB_CONNECTION_URI": f"sqlite:///{tmp_path}/w.db",
+        "DB_CONNECTION_URI": sqlite_store_at(tmp_path / "w.db"),
         "WEBHOOK_ALLOW_NETWORKS": f'["{LOOPBACK}"]',
         "WEBHOOK_MAX_ATTEMPTS": "1",
         "WEBHOOK_PAUSE_AFTER": "1",

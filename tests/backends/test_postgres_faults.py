@@ -173,7 +173,7 @@ def test_when_all_connections_are_in_use_a_read_ends_in_unavailable_in_time(uri:
         with pytest.raises(Unavailable, match="in use"):
             with storage.read():
                 pass
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 4, "the default is 5"
     assert names(storage) == []
     storage.close()
 
@@ -203,7 +203,7 @@ def test_a_row_held_by_another_transaction_ends_in_unavailable_in_time(storage: 
         began = time.monotonic()
         with pytest.raises(Unavailable, match="stayed locked") as caught:
             storage.write(note("a"))
-        assert 0.3 < time.monotonic() - began < 3
+        assert 0.3 < time.monotonic() - began < 4, "the default is 5"
         assert isinstance(caught.value.__cause__, psycopg.errors.LockNotAvailable)
     storage.write(note("a"))
 

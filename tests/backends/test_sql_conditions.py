@@ -80,7 +80,7 @@ def test_every_condition_on_every_value(storage: SqlStorage, rows: dict[type[Any
 
 @pytest.mark.parametrize("record", RESOURCES, ids=lambda record: record.__name__)
 def test_any_filter(storage: SqlStorage, rows: dict[type[Any], list[Any]], record: type[Any]) -> None:
-    @settings(max_examples=examples(200), deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=examples(60), deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
     @given(nodes(RESOURCES[record]))
     def agrees(condition: Node) -> None:
         check(storage, rows[record], condition, Not(condition))

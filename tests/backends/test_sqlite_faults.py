@@ -51,7 +51,7 @@ def test_a_lock_held_by_another_process_ends_in_unavailable_in_time(storage: Sql
     began = time.monotonic()
     with pytest.raises(Unavailable, match="locked") as caught:
         storage.write(note("a"))
-    assert 0.2 < time.monotonic() - began < 2
+    assert 0.2 < time.monotonic() - began < 4, "the default is 5"
     assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
     assert names(storage) == []
     other.execute("ROLLBACK")

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ import pytest
 
 import redis_server
 from backends import redis_vectors
+from backends.stores import sqlite_store_at
 from memservice.pipeline import reconcile
 from memservice.pipeline.worker import Worker
 from memservice.runtime import Runtime, open_runtime
@@ -88,7 +90,7 @@ def wire() -> Iterator[Wire]:
 def runtime(wire: Wire, tmp_path: Path) -> Iterator[Runtime]:
     name = redis_vectors.namespace()
     given = {
-        "DB_CONNECTION_URI": f"sqlite:///{tmp_path}/m.db",
+        "DB_CONNECTION_URI": sqlite_store_at(tmp_path / "m.db"),
         "VECTOR_STORE_TYPE": "redis",
         "VECTOR_STORE_URL": f"redis://127.0.0.1:{wire.port}/0",
         "VECTOR_STORE_NAMESPACE": name,
@@ -174,7 +176,8 @@ def test_an_index_that_came_back_empty_is_filled_again(runtime: Runtime) -> None
     runtime.vectors.drop(None, space)
     while reconcile.look(runtime) == 0.0:
         pass
-    time.sleep(1.1)
+    real = runtime.clock
+    runtime.clock = lambda: real() + timedelta(seconds=runtime.settings.vector_store.reconciliation_interval_seconds)
     while reconcile.look(runtime) == 0.0:
         pass
     Worker(runtime).run_until_idle(10)

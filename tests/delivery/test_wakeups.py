@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from redis import ConnectionError as NoConnection
 
+from backends.stores import sqlite_store_at
 from memservice.pipeline import wakeups
 from memservice.pipeline.job_queues import QUEUES, JobQueues
 from memservice.pipeline.wakeups import Wakeups, WakingStorage
@@ -29,7 +30,7 @@ PATIENCE = 30.0
 
 
 def opened(folder: Path, **settings: str) -> Runtime:
-    loaded = load_settings(environ={"DB_CONNECTION_URI": f"sqlite:///{folder}/w.db", **settings}, cwd=folder)
+    loaded = load_settings(environ={"DB_CONNECTION_URI": sqlite_store_at(folder / "w.db"), **settings}, cwd=folder)
     rt = Runtime(loaded, load_plugins(loaded))
     rt.storage.migrate()
     wakeups.attach(rt)

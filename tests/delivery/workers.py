@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from backends.stores import sqlite_store_at
 from crash.gate import FOLDER, Gates
 from crash.processes import below, eventually, python_path, send
 from e2e.server import MEMSERVICE, environment
@@ -36,7 +37,7 @@ class Delivery:
         self.folder = folder
         self.gates = Gates(folder / "gates")
         self.site = failpoints.announce(folder / "site", gate="crash.gate")
-        self.settings = {"DB_CONNECTION_URI": f"sqlite:///{folder}/d.db", **SOON, **settings}
+        self.settings = {"DB_CONNECTION_URI": sqlite_store_at(folder / "d.db"), **SOON, **settings}
         # A server derives nothing, so it needs no reasoner of ours.
         loaded = load_settings(environ={**self.settings, "REASONER": "extractive"}, cwd=folder)
         self.rt = Runtime(loaded, load_plugins(loaded))

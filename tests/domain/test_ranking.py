@@ -134,6 +134,14 @@ def test_fusion_is_by_reciprocal_rank() -> None:
     assert fuse([]) == []
 
 
+def test_ranks_count_from_one() -> None:
+    """Two third places, 2 / (k + 3), are worth as much as one first place, 1 / (k + 1), if k is 1; if ranks began with 0 they were not."""
+    third = [[10, 11, 5], [12, 13, 5]]
+    assert fuse([*third, [1]], k=1)[:3] == [1, 5, 10], "all three are equal, so the least key comes first"
+    assert fuse([*third, [9]], k=0)[0] == 9
+    assert fuse([*third, [9]], k=2)[0] == 5
+
+
 def test_a_small_k_trusts_the_first_place_more() -> None:
     lists = [[1, *range(10, 20)], [*range(20, 28), 2], [*range(30, 38), 2]]
     assert fuse(lists, k=1)[0] == 1

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from backends.stores import sqlite_store_at
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
@@ -22,7 +23,7 @@ def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
     opened: list[Runtime] = []
 
     def open_place(*plugins: object, reasoner: Scripted | None = None, **settings: str) -> Place:
-        uri = "memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path}/p.db"
+        uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "p.db")
         given = {"DB_CONNECTION_URI": uri, "REASONER": "scripted", **settings}
         loaded = load_settings(environ=given, cwd=tmp_path)
         scripted, clock = reasoner or Scripted(), Clock()

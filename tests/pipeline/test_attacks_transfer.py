@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from backends.stores import sqlite_store_at
 from memservice.domain.errors import Conflict, MemserviceError
 from memservice.services.transfer import checks, export, importing, lines, shapes
 from memservice.services.transfer.export import Wanted
@@ -24,6 +25,8 @@ from memservice.services.transfer.shapes import Shape
 from pipeline.conftest import Start
 from pipeline.everything import fill, rows
 from pipeline.place import Place
+
+pytestmark = pytest.mark.slow
 
 EVERYTHING = Wanted(secrets=True)
 HEADER_BYTES = 10 + len("file.jsonl") + 1
@@ -34,7 +37,7 @@ ODD: list[Any] = [None, True, 5, -1, 2**63, 1.5, "x", "", "../b", "2024-03-01", 
 @pytest.fixture
 def target(start: Start, place: Place, tmp_path: Path) -> Place:
     """A store with the workspace `b` of somebody else in it."""
-    second = start(DB_CONNECTION_URI="memory://" if place.rt.storage.name == "sqlite" else f"sqlite:///{tmp_path}/second.db")
+    second = start(DB_CONNECTION_URI="memory://" if place.rt.storage.name == "sqlite" else sqlite_store_at(tmp_path / "second.db"))
     fill(second, "b", "private")
     return second
 

@@ -174,6 +174,7 @@ def test_a_copy_that_was_given_up_meanwhile_is_not_shown_in_part(place: Place, p
         assert view.rows.count(Session, where(state=ACTIVE)) == 1
 
 
+@pytest.mark.slow
 def test_other_writers_wait_for_a_portion_of_a_long_clone_only(place: Place) -> None:
     """5,000 messages: the longest write of the clone is a part of what all of them take."""
     for _ in range(50):

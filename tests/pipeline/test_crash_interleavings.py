@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from backends.stores import sqlite_store_at
 from crash.boundaries import held
 from examples import examples
 from memservice.pipeline import maintenance
@@ -171,7 +172,7 @@ def test_any_interleaving_of_crashes_yields_the_same_conclusions_in_sqlite(
     tmp_path_factory: pytest.TempPathFactory, steps: Sequence[Step]
 ) -> None:
     folder = tmp_path_factory.mktemp("crash")
-    same_as_without(folder, f"sqlite:///{folder}/a.db", f"sqlite:///{folder}/b.db", steps)
+    same_as_without(folder, sqlite_store_at(folder / "a.db"), sqlite_store_at(folder / "b.db"), steps)
 
 
 @pytest.mark.parametrize("place", [BEGIN, BEFORE, AFTER])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from backends.stores import sqlite_store_at
 from memservice.domain.filters import where
 from memservice.domain.records import Card, Collection, Conclusion, Lease, Task
 from memservice.pipeline.worker import Worker
@@ -82,7 +83,7 @@ def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
     opened: list[Runtime] = []
 
     def open_night(*plugins: object, **settings: str) -> Night:
-        uri = "memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path}/n.db"
+        uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "n.db")
         given = {"DB_CONNECTION_URI": uri, "REASONER": "llm", "LLM_RETRY_PAUSE_SECONDS": "0.001", **SCRIPTED, **settings}
         loaded = load_settings(environ=given, cwd=tmp_path)
         model, scripted, clock = ScriptedModel(), Scripted(), Clock()

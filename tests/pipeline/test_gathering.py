@@ -64,6 +64,17 @@ def test_enough_words_are_worked_on_at_once(start: Start) -> None:
     assert sum(len(batch) for batch in place.reasoner.said()) == said
 
 
+def test_exactly_as_many_words_as_are_asked_for_are_enough(start: Start) -> None:
+    place = costly(start)
+    (first,) = place.say("s", ("alice", LONG))
+    settings = place.rt.settings
+    deriver = replace(settings.deriver, representation_batch_work_unit_target_tokens=2 * first.tokens)
+    place.rt.settings = replace(settings, deriver=deriver)
+    assert waits(place)
+    place.say("s", ("alice", LONG))
+    assert place.ready()
+
+
 def test_one_request_with_enough_words_is_enough(start: Start) -> None:
     place = costly(start)
     place.say("s", *[("alice", LONG)] * 5)

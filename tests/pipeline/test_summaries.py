@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from memservice.domain import tokens
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Message, Task
@@ -142,6 +144,7 @@ def test_a_summary_that_fails_is_tried_again_and_keeps_the_one_before(place: Pla
     assert place.summaries("s")["short"].content == "short of 20, m21 to m40"
 
 
+@pytest.mark.slow
 def test_a_long_backlog_is_summarised_by_its_end(place: Place) -> None:
     for start in range(1, 1_001, 100):
         talk(place, start, start + 99)

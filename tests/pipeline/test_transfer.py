@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from backends.stores import sqlite_store_at
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import where
@@ -33,6 +34,8 @@ from pipeline.everything import fill, rows
 from pipeline.fakes import Outside
 from pipeline.place import WHO, Place
 
+pytestmark = pytest.mark.slow
+
 EVERYTHING = Wanted(secrets=True)
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -40,7 +43,7 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 @pytest.fixture
 def second(start: Start, place: Place, tmp_path: Path) -> Place:
     """An empty store of the other kind."""
-    return start(DB_CONNECTION_URI="memory://" if place.rt.storage.name == "sqlite" else f"sqlite:///{tmp_path}/second.db")
+    return start(DB_CONNECTION_URI="memory://" if place.rt.storage.name == "sqlite" else sqlite_store_at(tmp_path / "second.db"))
 
 
 @pytest.fixture
@@ -340,7 +343,7 @@ class TestAnIndexThatIsAway:
 
     @pytest.fixture
     def target(self, start: Start, place: Place, index: Outside, tmp_path: Path) -> Place:
-        uri = "memory://" if place.rt.storage.name == "sqlite" else f"sqlite:///{tmp_path}/second.db"
+        uri = "memory://" if place.rt.storage.name == "sqlite" else sqlite_store_at(tmp_path / "second.db")
         return start(index, VECTOR_STORE_TYPE="outside", DB_CONNECTION_URI=uri)
 
     def test_rows_are_stored_and_vectors_made_later(self, filled: Place, target: Place, index: Outside) -> None:

@@ -221,8 +221,9 @@ def test_a_resolver_that_never_answers_costs_two_seconds(monkeypatch: pytest.Mon
     began = time.monotonic()
     with pytest.raises(Unresolved):
         Guard(()).resolve("slow.example", 443)
-    assert 1.9 < time.monotonic() - began < 3.5
+    took = time.monotonic() - began
     over.set()
+    assert 1.9 < took < 15, "the resolver would take twenty"
 
 
 def test_slow_names_of_one_workspace_leave_room_for_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:

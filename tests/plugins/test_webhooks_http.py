@@ -234,7 +234,7 @@ def test_https_is_never_spoken_in_the_clear(receiver: Receiver) -> None:
 def test_hanging_endpoints_do_not_hold_up_others(receiver: Receiver) -> None:
     with receiving() as stuck:
         stuck.behave = hang
-        shared = transport(3)
+        shared = transport(60)
         threads = [threading.Thread(target=shared.deliver, args=(stuck.url(), BODY, {})) for _ in range(12)]
         for thread in threads:
             thread.start()
@@ -242,7 +242,7 @@ def test_hanging_endpoints_do_not_hold_up_others(receiver: Receiver) -> None:
             time.sleep(0.01)
         began = time.monotonic()
         assert shared.deliver(receiver.url(), BODY, {}).delivered
-        assert time.monotonic() - began < 2.5, "less than those wait"
+        assert time.monotonic() - began < 30, "less than those wait"
         stuck.close()
         for thread in threads:
             thread.join(5)

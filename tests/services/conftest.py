@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from backends.stores import sqlite_store_at
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
@@ -23,7 +24,7 @@ def begin(local_storage_name: str, tmp_path: Path) -> Iterator[Begin]:
     numbers = count()
 
     def open_small(*plugins: object, **settings: str) -> Small:
-        uri = "memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path}/s{next(numbers)}.db"
+        uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / f"s{next(numbers)}.db")
         given = {"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal", **settings}
         loaded = load_settings(environ=given, cwd=tmp_path)
         clock = Clock()

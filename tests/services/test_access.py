@@ -52,16 +52,16 @@ def test_there_are_many() -> None:
     assert len(SERVICES) > 45
 
 
-@pytest.mark.parametrize("stranger", STRANGERS)
 @pytest.mark.parametrize("name", SERVICES)
-def test_strangers_are_refused_before_anything_is_done(name: str, stranger: str) -> None:
+def test_strangers_are_refused_before_anything_is_done(name: str, subtests: pytest.Subtests) -> None:
     function = SERVICES[name]
     required = [
         parameter for parameter in list(inspect.signature(function).parameters.values())[2:] if parameter.default is parameter.empty
     ]
     given = {parameter.name: NAMES.get(parameter.name, Untouchable()) for parameter in required}
-    with pytest.raises(Unauthorised):
-        function(Untouchable(), STRANGERS[stranger], **given)
+    for stranger, who in STRANGERS.items():
+        with subtests.test(stranger=stranger), pytest.raises(Unauthorised):
+            function(Untouchable(), who, **given)
 
 
 ADMIN = Principal(admin=True)

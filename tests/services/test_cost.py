@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from backends.stores import sqlite_store_at
 from memservice.domain.jwt_claims import Claims
 from memservice.domain.records import ApiKey, Conclusion, Message
 from memservice.plugins import load_plugins
@@ -43,7 +44,7 @@ class Sized:
 
 
 def fill(path: Path, size: int) -> Sized:
-    loaded = load_settings(environ={"DB_CONNECTION_URI": f"sqlite:///{path}", "DB_SYNCHRONOUS": "normal"}, cwd=path.parent)
+    loaded = load_settings(environ={"DB_CONNECTION_URI": sqlite_store_at(path), "DB_SYNCHRONOUS": "normal"}, cwd=path.parent)
     runtime = Runtime(loaded, load_plugins(loaded), Clock())
     runtime.storage.migrate()
     small = Small(runtime, Clock())

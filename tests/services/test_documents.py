@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 from hypothesis import given
@@ -89,6 +89,12 @@ def test_paragraphs_and_tables_of_a_word_file_in_order() -> None:
     assert formats.text_of("docx", data, MANY) == "Dear Ada,\n\nname\tage\nAda\t36\n\nYours – Ærø"
 
 
+def readers_seconds() -> float:
+    """CPU time of all readers so far: their bound, and unlike the time on the clock the same on a busy machine."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def refusal(kind: str, data: bytes, most: int = MANY) -> str:
     with pytest.raises(InvalidInput) as caught:
         formats.text_of(kind, data, most)
@@ -148,10 +154,10 @@ def test_entities_do_not_explode() -> None:
         b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
         b"<w:body><w:p><w:r><w:t>&e11;</w:t></w:r></w:p></w:body></w:document>"
     )
-    began = time.monotonic()
+    before = readers_seconds()
     with pytest.raises((InvalidInput, TooLarge)):
         formats.text_of("docx", docx_with(hostile), MANY)
-    assert time.monotonic() - began < formats.SECONDS + 10
+    assert readers_seconds() - before < formats.SECONDS + 2
 
 
 def test_more_text_than_is_read() -> None:
@@ -175,17 +181,18 @@ def test_an_archive_that_unpacks_to_too_much() -> None:
 def test_a_pdf_that_unpacks_to_too_much_ends_in_time() -> None:
     data = pdf_bomb(400_000_000)
     assert len(data) < 5_000_000
-    began = time.monotonic()
+    before = readers_seconds()
     with pytest.raises((InvalidInput, TooLarge)):
         formats.text_of("pdf", data, MANY)
-    assert time.monotonic() - began < formats.SECONDS + 10
+    assert readers_seconds() - before < formats.SECONDS + 2
 
 
 def test_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "SECONDS", 1)
-    began = time.monotonic()
-    assert "too long" in refusal("pdf", pdf_bomb(60_000_000))
-    assert time.monotonic() - began < 8
+    data = pdf_bomb(60_000_000)
+    before = readers_seconds()
+    assert "too long" in refusal("pdf", data)
+    assert readers_seconds() - before < formats.SECONDS + 2
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from api.auth_world import ALL, OTHER_SECRET, asking, signed
+from backends.stores import sqlite_store_at
 from memservice.domain.errors import ConfigurationError, Disabled, InvalidInput, NotFound, Unauthorised, Unavailable
 from memservice.domain.filters.ast import TRUE, where
 from memservice.domain.records import DELETING, ApiKey, Session, Workspace
@@ -46,7 +47,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def rt(local_storage_name: str, tmp_path: Path, clock: Clock) -> Iterator[Runtime]:
-    settings = asking("memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path / 'keys.db'}")
+    settings = asking("memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "keys.db"))
     opened = Runtime(settings, load_plugins(settings), clock)
     opened.storage.migrate()
     yield opened

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from memservice.services import cloning, recall
 from memservice.services.bounds import bounds_for
 from services.world import ME, WORKSPACE, Small, contents
@@ -68,6 +70,7 @@ def test_members_of_a_copy_see_what_they_saw_and_nothing_later(small: Small) -> 
     assert small.search("heron", filters=there) == ["heron of the copy"]
 
 
+@pytest.mark.slow
 def test_a_peer_of_very_many_sessions(small: Small) -> None:
     for number in range(300):
         small.say(f"s{number}", ("ann", f"heron {number}"))

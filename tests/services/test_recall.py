@@ -37,6 +37,17 @@ def test_texts_of_other_workspaces_change_neither_results_nor_their_order(small:
     assert all(found for found, _ in before)
 
 
+@pytest.mark.parametrize(("boost", "first"), [("0", "bob"), ("1", "ann")])
+def test_the_peer_that_a_query_names_is_preferred_by_the_boost(begin: Begin, boost: str, first: str) -> None:
+    """The name alone, which is a term of what she said, weighs less than the words that bob said."""
+    small = begin(SEARCH_NAME_BOOST=boost)
+    small.say("s", ("bob", "the heron came to the copper lamp by the river"))
+    small.say("t", ("ann", "a river"))
+    for number in range(8):
+        small.say(f"other{number}", ("ann", "violin"))
+    assert recall.search(small.rt, ME, WORKSPACE, "ann: heron copper lamp river", 10)[0].author == first
+
+
 def test_equal_messages_come_in_the_order_in_which_they_were_stored(small: Small) -> None:
     for number in range(30):
         small.say(f"s{number}", ("ann", "a heron by the river"))
@@ -63,6 +74,7 @@ def test_filters_look_on_until_there_is_enough_or_nothing_left(
     assert len(small.search("heron", 100, {"metadata": {"kind": "rare"}})) == 25
 
 
+@pytest.mark.slow
 def test_of_what_a_filter_leaves_little_of_only_that_is_ranked(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     """However much there is that the words hit, no list is gone down to its end. Neighbours lend to what is left, as ever."""
     small = begin(SEARCH_DEPTH="10")

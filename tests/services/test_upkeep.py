@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from backends.stores import sqlite_store_at
 from memservice.domain import tokens
 from memservice.domain.errors import ConfigurationError
 from memservice.domain.filters import where
@@ -25,7 +26,7 @@ ME = Principal(admin=True)
 
 @pytest.fixture
 def runtime(local_storage_name: str, tmp_path: Path) -> Iterator[Runtime]:
-    uri = "memory://" if local_storage_name == "memory" else f"sqlite:///{tmp_path / 'm.db'}"
+    uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "m.db")
     settings = load_settings(environ={"DB_CONNECTION_URI": uri}, cwd=tmp_path)
     opened = Runtime(settings, load_plugins(settings))
     opened.storage.migrate()

@@ -9,7 +9,6 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -104,15 +103,16 @@ def test_all_of_a_long_answer_is_sent(pair: tuple[PatientSocket, socket.socket])
     assert got == whole
 
 
-@pytest.fixture
-def port(tmp_path: Path) -> Iterator[int]:
-    """Of a server with two threads and little patience."""
-    (tmp_path / "impatient.py").write_text(CONFIG, encoding="utf-8")
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """Of a server with two threads and little patience, one for all of these tests: each leaves it as it was, or the next one fails."""
+    folder = tmp_path_factory.mktemp("impatient")
+    (folder / "impatient.py").write_text(CONFIG, encoding="utf-8")
     given = environment(PYTHONDONTWRITEBYTECODE="1")
-    subprocess.run([str(MEMSERVICE), "db", "upgrade"], cwd=tmp_path, env=given, check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run([str(MEMSERVICE), "db", "upgrade"], cwd=folder, env=given, check=True, stdout=subprocess.DEVNULL, timeout=60)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         command = [sys.executable, "-m", "gunicorn", "--config", "impatient.py", "--bind", f"fd://{listener.fileno()}"]
-        process = subprocess.Popen([*command, "memservice.serving.wsgi:app"], cwd=tmp_path, env=given, pass_fds=[listener.fileno()])
+        process = subprocess.Popen([*command, "memservice.serving.wsgi:app"], cwd=folder, env=given, pass_fds=[listener.fileno()])
         number = int(listener.getsockname()[1])
     try:
         eventually(lambda: healthy(number), 40, "it answers")

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from flask.testing import FlaskClient
 
+from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.domain.records import Conclusion, Space, Usage
 from memservice.hookspecs import hookimpl
@@ -108,7 +109,7 @@ def play(tmp_path: Path) -> Iterator[Play]:
 
         def run(**settings: str) -> Scene:
             given = {
-                "DB_CONNECTION_URI": f"sqlite:///{tmp_path}/e.db",
+                "DB_CONNECTION_URI": sqlite_store_at(tmp_path / "e.db"),
                 "DB_SYNCHRONOUS": "normal",
                 "REASONER": "llm",
                 "EMBEDDER": "asked",
