@@ -28,6 +28,10 @@ STRANGERS = {
 }
 
 
+GENERATION_1 = "memservice.services.v1."
+"""Its services take uids, so they look up what is meant first: tests/api/test_v1_auth_matrix.py calls them."""
+
+
 class Untouchable:
     """What nobody may look at: whoever is refused has been refused before anything was done."""
 
@@ -36,13 +40,14 @@ class Untouchable:
 
 
 def _services() -> Iterator[tuple[str, Callable[..., Any]]]:
-    # Those of generation 1 are asked by uid, so they look up what is meant first: tests/api/test_v1_auth_matrix.py asks them.
-    for module in pkgutil.iter_modules(services.__path__):
-        found = importlib.import_module(f"memservice.services.{module.name}")
+    for module in pkgutil.walk_packages(services.__path__, f"{services.__name__}."):
+        if module.name.startswith(GENERATION_1):
+            continue
+        found = importlib.import_module(module.name)
         for name, function in inspect.getmembers(found, inspect.isfunction):
             takes = inspect.signature(function).parameters
             if function.__module__ == found.__name__ and not name.startswith("_") and list(takes)[:2] == ["rt", "who"]:
-                yield f"{module.name}.{name}", function
+                yield f"{module.name.removeprefix(services.__name__ + '.')}.{name}", function
 
 
 SERVICES = dict(_services())
