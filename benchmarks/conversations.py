@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from benchmarks.corpus import Conversation, Question, Turn
 from benchmarks.scenes import CONTRADICTIONS, ECHOES, ENGLISH, MENTIONS, REACTIONS, SMALL_TALK, UPDATES, Scene
 from benchmarks.scenes_abroad import ABROAD
-from memservice.domain.words import MONTHS
+from memservice.domain.text.words import MONTHS
 
 NAMES = (
     *("Mirela", "Tobias", "Anouk", "Desmond", "Ilka", "Ruben", "Saoirse", "Pavel"),

@@ -20,7 +20,13 @@ from benchmarks.corpus import Conversation
 from benchmarks.metrics import MEASURES, difference, figure
 from benchmarks.public_sets import load_beam, load_locomo
 from memservice.domain.ranking import K1, REACH, SHARE, B, Scores, bm25, idf, lend, normalise, ranked
-from memservice.domain.text import analyse, candidate_name_tokens, dates_named, name_tokens, own_text
+from memservice.domain.text.analysis import (
+    analyse,
+    candidate_name_tokens,
+    dates_named,
+    name_tokens,
+    own_text,
+)
 from memservice.domain.tokens import count
 from memservice.spi.text import TextHit, TextMatches
 

@@ -21,9 +21,13 @@ from benchmarks.public_sets import load_beam, load_locomo
 from memservice.domain import tokens
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services import messages, peers, recall
+from memservice.services import (
+    messages,
+    peers,
+)
+from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
-from memservice.services.principal import Principal
+from memservice.services.retrieval import search
 from memservice.settings import load_settings
 
 ME = Principal(admin=True)
@@ -70,7 +74,7 @@ def measure(runtime: Runtime, corpus: Sequence[Conversation]) -> tuple[Values, f
         sizes = {turn.key: tokens.count(f"{turn.speaker}: {turn.text}") for turn in talk.turns}
         for question in talk.questions:
             began = time.process_time()
-            found = recall.search(runtime, ME, workspace, question.text, DEPTH)
+            found = search.search(runtime, ME, workspace, question.text, DEPTH)
             spent, asked = spent + time.process_time() - began, asked + 1
             ranking = [keys[message.uid] for message in found]
             for name, value in MEASURES.items():

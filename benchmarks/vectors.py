@@ -20,8 +20,11 @@ from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import workspaces
 from memservice.settings import load_settings
+from memservice.spi.index_filter import (
+    EVERYTHING,
+    Where,
+)
 from memservice.spi.vectors import VectorRow
-from memservice.spi.where import EVERYTHING, Where
 
 AT_ONCE = 2_000
 HEAPS = 500

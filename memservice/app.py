@@ -14,12 +14,13 @@ from memservice.api.routing import EXTENSION
 from memservice.api.shared_answer import SharedAnswer
 from memservice.api.streaming import Slots
 from memservice.domain.sizes import MAX_BODY
-from memservice.pipeline import doctor, wakeups
+from memservice.operations import doctor
 from memservice.plugins import Plugins, load_plugins
 from memservice.runtime import Runtime
-from memservice.services.observing import observe
+from memservice.services.events.wiring import observe
 from memservice.settings import Settings, load_settings
 from memservice.telemetry.metrics import Metrics
+from memservice.worker import wakeups
 
 log = logging.getLogger("memservice.app")
 

@@ -56,7 +56,7 @@ class Runtime:
         self.work_listeners: list[Callable[[str, int | None, int], None]] = []
         """Told how many tasks of which kind and workspace were done."""
         self.observed = False
-        """Whether somebody watches already (`services.observing`)."""
+        """Whether somebody watches already (`services.events.wiring`)."""
         self.unwritten_tokens: Callable[[int, str], int] = lambda workspace, day: 0
         """Tokens that a workspace spent on a day by calls of this process that the store does not know of yet."""
         self.closing: list[Callable[[], None]] = []

@@ -12,7 +12,8 @@ import pytest
 
 FOUNDATION = {"domain", "spi"}
 CONFIGURED = FOUNDATION | {"hookspecs", "settings", "plugins"}
-WORK = CONFIGURED | {"reasoning", "telemetry", "runtime", "services", "pipeline"}
+RULES = CONFIGURED | {"reasoning", "telemetry", "runtime", "services"}
+WORK = RULES | {"pipeline", "worker", "operations"}
 
 ALLOWED: dict[str, set[str]] = {
     "__init__": set(),
@@ -23,9 +24,11 @@ ALLOWED: dict[str, set[str]] = {
     "plugins": CONFIGURED,
     "reasoning": CONFIGURED | {"reasoning"},
     "telemetry": CONFIGURED | {"telemetry", "__init__"},
-    "runtime": WORK,
-    "services": WORK | {"__init__"},
-    "pipeline": WORK,
+    "runtime": RULES,
+    "services": RULES | {"__init__"},
+    "pipeline": RULES | {"pipeline"},
+    "worker": RULES | {"pipeline", "worker"},
+    "operations": WORK,
     "testing": CONFIGURED | {"testing"},
     "api": WORK | {"api", "__init__"},
     "app": WORK | {"api", "app", "__init__"},
@@ -33,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "serving": WORK | {"api", "app", "serving", "__init__"},
     "__main__": {"cli"},
 }
-"""Room of the core → the rooms it may import. `api, cli → services, pipeline → reasoning → spi → domain`."""
+"""Room of the core → the rooms it may import. `api, cli → operations → worker → pipeline → services → reasoning → spi → domain`."""
 
 SHELF_MAY_USE = FOUNDATION | {"hookspecs"}
 SHARED_LIBRARIES = {"memservice_sql", "memservice_http"}
@@ -47,8 +50,8 @@ ROOMS = {
     "alembic": set(),
     "gunicorn": {"cli", "serving", "app"},
     "click": {"cli", "hookspecs"},
-    "rq": {"pipeline", "cli"},
-    "redis": {"pipeline", "cli"},
+    "rq": {"worker", "cli"},
+    "redis": {"worker", "operations", "cli"},
     "httpx": {"telemetry", "cli"},
     "prometheus_client": {"telemetry"},
 }
@@ -61,7 +64,7 @@ NAMED_ON_PURPOSE = {
 }
 RUNNER = re.compile(r"\bredis|redis_url|REDIS_URL", re.I)
 """Redis as the carrier of RQ's queues, which are the core's own; only where work is run, or told of."""
-RUNNER_ROOMS = {"pipeline", "cli", "serving", "runtime"}
+RUNNER_ROOMS = {"worker", "operations", "cli", "serving", "runtime"}
 
 
 @cache

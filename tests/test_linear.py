@@ -19,18 +19,32 @@ from typing import Any
 
 import pytest
 
-from memservice.domain import chunks, dates, echo, ids, names, particulars, text, times, tokens, values
+from memservice.domain import (
+    ids,
+    times,
+    tokens,
+    values,
+)
 from memservice.domain.card_rules import folded
 from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import limits
 from memservice.domain.filters.ast import Contains, KeySubstring
 from memservice.domain.filters.evaluate import matches
 from memservice.domain.filters.jsontext import contains
-from memservice.domain.folding import fold
-from memservice.domain.json_shape import misfit
-from memservice.pipeline.card_lines import rewritten
+from memservice.domain.json_schema import misfit
+from memservice.domain.text import (
+    analysis,
+    chunks,
+    dates,
+    names,
+    particulars,
+    shingles,
+)
+from memservice.domain.text.folding import fold
+from memservice.pipeline.dream.card_lines import rewritten
 from memservice.reasoning.structured import read_json
-from memservice.services import cards, response_format
+from memservice.services import cards
+from memservice.services.chat import response_format
 from memservice.spi.reasoner import ConsolidateRequest, DeriveRequest, Known, SummarizeRequest, Utterance
 from memservice_extractive import duplicates, evidence, facts, language, prose, sentences, worth
 from memservice_extractive.evidence import Piece
@@ -154,11 +168,11 @@ REASONER = ExtractiveReasoner()
 
 WHOLE: dict[str, Callable[[str], object]] = {
     "fold": fold,
-    "analyse": text.analyse,
-    "words": text.words,
+    "analyse": analysis.analyse,
+    "words": analysis.words,
     "fingerprint": ids.fingerprint,
-    "echo": lambda t: echo.shingles_overlap(t, t),
-    "sayings": lambda t: echo.Sayings([t]).repeating(t, 0.8),
+    "echo": lambda t: shingles.shingles_overlap(t, t),
+    "sayings": lambda t: shingles.Sayings([t]).repeating(t, 0.8),
     "dates named": dates.dates_named,
     "candidate names": names.candidate_name_tokens,
     "without names": lambda t: names.without_names(t, NAMES),
@@ -227,7 +241,7 @@ def quiet(call: Callable[..., object], *args: Any) -> None:
 
 
 def timed(call: Callable[[], object]) -> float:
-    for cached in (sentences._remembered, text._terms):
+    for cached in (sentences._remembered, analysis._terms):
         cached.cache_clear()
     before = thread_time()
     call()

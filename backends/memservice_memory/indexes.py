@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
+from memservice.spi.index_filter import (
+    Where,
+    fits,
+)
 from memservice.spi.text import TextHit, TextMatches, TextRow
 from memservice.spi.vectors import VectorHit, VectorRow
-from memservice.spi.where import Where, fits
 
 if TYPE_CHECKING:
     from memservice.spi.storage import View

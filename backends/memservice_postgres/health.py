@@ -9,7 +9,7 @@ from memservice.spi.storage import Finding
 from memservice_postgres.connections import Driver
 
 BELL = "memservice-bell"
-"""The name of the one connection by which each process is told of work (`memservice_postgres.bell`)."""
+"""The name of the one connection by which each process is told of work (`memservice_postgres.notifier`)."""
 
 _WRITABLE = "SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on'"
 _CHECKSUMS = "SELECT checksum_failures FROM pg_stat_database WHERE datname = current_database()"

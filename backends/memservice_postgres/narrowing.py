@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
-from memservice.spi.where import Where
+from memservice.spi.index_filter import Where
 from memservice_postgres.connections import Driver, driver_of
 
 if TYPE_CHECKING:

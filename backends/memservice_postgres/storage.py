@@ -11,9 +11,9 @@ from memservice.domain.errors import SchemaVersionError
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Finding
 from memservice_postgres import health, vector_schema
-from memservice_postgres.bell import Bell
 from memservice_postgres.connections import Place, driver_of, place_of
 from memservice_postgres.dialect import PostgresDialect, described
+from memservice_postgres.notifier import Bell
 from memservice_postgres.text import PostgresTextIndex
 from memservice_postgres.vector_indexes import SpaceIndexes
 from memservice_sql.storage import SqlStorage

@@ -13,8 +13,8 @@ from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memservice.spi.capabilities import Capability
+from memservice.spi.index_filter import Where
 from memservice.spi.text import TextHit, TextMatches, TextRow
-from memservice.spi.where import Where
 from memservice_postgres.connections import Driver
 from memservice_postgres.json_text import encode_rows
 from memservice_postgres.narrowing import driver_behind, fitting

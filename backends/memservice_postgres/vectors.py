@@ -12,13 +12,19 @@ import numpy as np
 
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
+from memservice.spi.index_filter import (
+    EVERYTHING,
+    Where,
+)
+from memservice.spi.unit_vectors import (
+    checked,
+    unit,
+)
 from memservice.spi.vectors import VectorHit, VectorRow
-from memservice.spi.where import EVERYTHING, Where
 from memservice_postgres.connections import Driver, tell
 from memservice_postgres.narrowing import driver_behind, fitting
 from memservice_postgres.reals import Reals, vector_of
 from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes
-from memservice_sql.unit_vectors import checked, unit
 
 if TYPE_CHECKING:
     from memservice.spi.storage import View

@@ -9,8 +9,11 @@ from typing import Any
 from qdrant_client import models
 
 from memservice.domain.records import Space
+from memservice.spi.index_filter import (
+    EVERYTHING,
+    Where,
+)
 from memservice.spi.vectors import VectorRow
-from memservice.spi.where import EVERYTHING, Where
 from memservice_qdrant.collections import TENANT
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

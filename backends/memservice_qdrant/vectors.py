@@ -18,13 +18,19 @@ from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 from memservice.domain.errors import ConfigurationError, IndexUnavailable
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
+from memservice.spi.index_filter import (
+    Where,
+    admits_nothing,
+)
 from memservice.spi.providers import Settings
-from memservice.spi.ties import nearest
+from memservice.spi.top_k import nearest
+from memservice.spi.unit_vectors import (
+    checked,
+    unit,
+)
 from memservice.spi.vectors import VectorHit, VectorRow
-from memservice.spi.where import Where, admits_nothing
 from memservice_qdrant.collections import Collections, collection_of, is_missing, is_of
 from memservice_qdrant.conditions import of_space, payload_of, tenant_of
-from memservice_sql.unit_vectors import checked, unit
 
 if TYPE_CHECKING:
     from memservice.spi.storage import View

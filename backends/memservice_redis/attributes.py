@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from memservice.spi.index_filter import Where
 from memservice.spi.vectors import VectorRow
-from memservice.spi.where import Where
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -18,13 +18,20 @@ from redis import Redis
 from memservice.domain.errors import ConfigurationError
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
+from memservice.spi.index_filter import (
+    EVERYTHING,
+    Where,
+    admits_nothing,
+)
 from memservice.spi.providers import Settings
-from memservice.spi.ties import nearest
+from memservice.spi.top_k import nearest
+from memservice.spi.unit_vectors import (
+    checked,
+    unit,
+)
 from memservice.spi.vectors import VectorHit, VectorRow
-from memservice.spi.where import EVERYTHING, Where, admits_nothing
 from memservice_redis.attributes import attributes, expression, fits
 from memservice_redis.server import Client, Server, pairs
-from memservice_sql.unit_vectors import checked, unit
 
 if TYPE_CHECKING:
     from memservice.spi.storage import View

@@ -8,8 +8,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from memservice.domain.records import Usage
-from memservice.spi import nouns as base
-from memservice.spi.nouns.usage import SUCCESS, chosen, in_order, total
+from memservice.spi import repositories as base
+from memservice.spi.repositories.usage import (
+    SUCCESS,
+    chosen,
+    in_order,
+    total,
+)
 from memservice_sql import tables as t
 from memservice_sql.rows import SqlRows
 from memservice_sql.statements import Slots

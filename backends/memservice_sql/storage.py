@@ -17,7 +17,7 @@ from memservice_sql.dialect import SqlDialect
 from memservice_sql.rows import SqlRows, Store
 from memservice_sql.schema_version import HEAD, HISTORY, complaint, newer
 from memservice_sql.statements import Statements
-from memservice_sql.view import SqlView
+from memservice_sql.transaction import SqlView
 
 _VERSION: sa.Select[Any] = sa.select(sa.column("version_num")).select_from(sa.table("alembic_version"))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
-from memservice.spi.where import Where
+from memservice.spi.index_filter import Where
 
 if TYPE_CHECKING:
     from memservice.spi.storage import View

@@ -17,8 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import Connection
 
 from memservice.spi.capabilities import Capability
+from memservice.spi.index_filter import (
+    EVERYTHING,
+    Where,
+)
 from memservice.spi.text import TextHit, TextMatches, TextRow
-from memservice.spi.where import EVERYTHING, Where
 from memservice_sqlite.narrowing import FITS, array, connection_of, micros, parameters
 
 if TYPE_CHECKING:

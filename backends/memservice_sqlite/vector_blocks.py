@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memservice.spi.index_filter import Where
+from memservice.spi.unit_vectors import unit
 from memservice.spi.vectors import VectorHit
-from memservice.spi.where import Where
-from memservice_sql.unit_vectors import unit
 from memservice_sqlite.narrowing import micros
 
 if TYPE_CHECKING:

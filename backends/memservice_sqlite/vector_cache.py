@@ -15,7 +15,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from memservice.domain.records import Space
-from memservice.spi.where import Where
+from memservice.spi.index_filter import Where
 from memservice_sqlite.vector_blocks import NOTHING, Block, Levels, Partition, block_of
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from sqlalchemy import Connection
 
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
+from memservice.spi.index_filter import Where
+from memservice.spi.unit_vectors import checked
 from memservice.spi.vectors import VectorHit, VectorRow
-from memservice.spi.where import Where
-from memservice_sql.unit_vectors import checked
 from memservice_sqlite.narrowing import FITS, array, connection_of, micros, parameters
 from memservice_sqlite.vector_blocks import KEY, Block, Nearest, mask_of
 from memservice_sqlite.vector_cache import (

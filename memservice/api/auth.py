@@ -11,14 +11,14 @@ from flask import request
 
 from memservice.domain.errors import Unauthorised
 from memservice.runtime import Runtime
-from memservice.services import access as rules
-from memservice.services import keys
-from memservice.services.key_usage import KeyUsage
-from memservice.services.principal import Principal
+from memservice.services.auth import api_keys
+from memservice.services.auth import policy as rules
+from memservice.services.auth.key_usage import KeyUsage
+from memservice.services.auth.principal import Principal
 from memservice.settings import SIGNING_RECIPE, Settings
 
 if TYPE_CHECKING:
-    from memservice.domain.jwt_signing import Signer
+    from memservice.domain.auth.jwt_signing import Signer
 
 log = logging.getLogger("memservice.auth")
 
@@ -92,7 +92,7 @@ class Guard:
                 rules.require_admin(who)
             rules.require_key_of(who, workspace)
         with rt.storage.read() as view:
-            key = keys.recognise(view, claims, token)
+            key = api_keys.recognise(view, claims, token)
             if access.member and access.session is not None:
                 who = rules.as_member(view, who, path[access.session])
         if not (access.admin or access.handler):
@@ -122,14 +122,14 @@ def guard_of(settings: Settings) -> Guard | None:
     """None while authentication is off. Raises `ConfigurationError` if it is on and there is nothing to check keys with."""
     if not settings.auth.use_auth:
         return None
-    guard = Guard(keys.signer_of(settings))
+    guard = Guard(api_keys.signer_of(settings))
     _warn_of_short("AUTH_JWT_SECRET", settings.auth.jwt_secret)
     _warn_of_short("AUTH_JWT_SECRET_PREVIOUS", settings.auth.jwt_secret_previous)
     return guard
 
 
 def _warn_of_short(name: str, secret: str | None) -> None:
-    from memservice.domain.jwt_signing import SECRET_BYTES
+    from memservice.domain.auth.jwt_signing import SECRET_BYTES
 
     length = len((secret or "").encode())
     if 0 < length < SECRET_BYTES:

@@ -13,7 +13,7 @@ from memservice.api import errors
 from memservice.api.answers import json_answer
 from memservice.api.auth import SECURITY_SCHEME
 from memservice.api.routing import Routes
-from memservice.api.schemas.service import HTTPError
+from memservice.api.service_schemas import HTTPError
 
 
 class Document(flask_smorest.Api):  # type: ignore[misc]  # flask-smorest has no types

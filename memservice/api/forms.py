@@ -13,8 +13,11 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.formparser import FormDataParser
 
 from memservice.api.cors import Cors
+from memservice.api.fields import (
+    Coded,
+    Text,
+)
 from memservice.api.parsing import flatten
-from memservice.api.schemas.fields import Coded, Text
 from memservice.domain.errors import InvalidInput, Problem, Refused, TooLarge
 from memservice.domain.values import loads
 

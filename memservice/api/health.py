@@ -9,9 +9,15 @@ from flask import current_app
 
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import EXTENSION, Call, Routes
-from memservice.api.schemas.service import Health, Readiness
-from memservice.pipeline import doctor
-from memservice.pipeline.doctor import Check, State
+from memservice.api.service_schemas import (
+    Health,
+    Readiness,
+)
+from memservice.operations import doctor
+from memservice.operations.doctor import (
+    Check,
+    State,
+)
 
 routes = Routes("health", "Liveness")
 

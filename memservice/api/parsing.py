@@ -8,8 +8,14 @@ from typing import Any
 from flask import Request
 from marshmallow import Schema, ValidationError, fields
 
-from memservice.api.schemas.base import Aliased, Shape
-from memservice.api.schemas.fields import Coded, Part
+from memservice.api.fields import (
+    Coded,
+    Part,
+)
+from memservice.api.schema import (
+    Aliased,
+    Shape,
+)
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.values import loads, name_problem, shown
 from memservice.settings.sources import did_you_mean

@@ -21,14 +21,20 @@ from werkzeug.exceptions import MethodNotAllowed
 from memservice.api import auth
 from memservice.api.answers import empty_answer, json_answer
 from memservice.api.auth import RouteAccess
+from memservice.api.encoding import encoder
+from memservice.api.fields import (
+    ListOf,
+    MapOf,
+)
 from memservice.api.forms import FORM, FormReader, refuse_strangers
 from memservice.api.parsing import BodyReader, HeaderReader, QueryReader, StrictReader, claims_json, path_problems
-from memservice.api.schemas.encoding import encoder
-from memservice.api.schemas.fields import ListOf, MapOf
-from memservice.api.schemas.service import HTTPError, HTTPValidationError
+from memservice.api.service_schemas import (
+    HTTPError,
+    HTTPValidationError,
+)
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.sizes import MAX_LARGE_BODY
-from memservice.services.principal import Principal
+from memservice.services.auth.principal import Principal
 
 if TYPE_CHECKING:
     from memservice.runtime import Runtime

@@ -7,7 +7,7 @@ import click
 from memservice.cli.options import State
 from memservice.cli.stores import schema_of, sound
 from memservice.runtime import Runtime
-from memservice.services import upkeep
+from memservice.services import store_compatibility
 
 
 @click.group()
@@ -23,7 +23,7 @@ def upgrade(state: State) -> None:
     try:
         before = schema_of(runtime)
         runtime.storage.migrate()
-        upkeep.settle(runtime)
+        store_compatibility.settle(runtime)
         after = runtime.storage.schema_version()
     finally:
         runtime.close()
@@ -60,9 +60,9 @@ def recount(state: State) -> None:
     """Count the tokens of every message again, after a release that counts otherwise. Stop servers and workers first."""
     runtime = Runtime(state.settings, state.plugins)
     try:
-        length, _ = upkeep.rows_to_do(runtime)
+        length, _ = store_compatibility.rows_to_do(runtime)
         with click.progressbar(length=length, label="counting") as bar:
-            done = upkeep.recount(runtime, bar.update)
+            done = store_compatibility.recount(runtime, bar.update)
     finally:
         runtime.close()
     click.echo(f"{done} messages counted")
@@ -74,9 +74,9 @@ def reindex(state: State) -> None:
     """Build the text index again, after a release that analyses texts otherwise. Stop servers and workers first."""
     runtime = Runtime(state.settings, state.plugins)
     try:
-        _, length = upkeep.rows_to_do(runtime)
+        _, length = store_compatibility.rows_to_do(runtime)
         with click.progressbar(length=length, label="indexing") as bar:
-            done = upkeep.reindex(runtime, bar.update)
+            done = store_compatibility.reindex(runtime, bar.update)
     finally:
         runtime.close()
     click.echo(f"{done} rows indexed")

@@ -10,8 +10,11 @@ import click
 
 from memservice.cli.options import State
 from memservice.domain.errors import ConfigurationError, MemserviceError
-from memservice.pipeline import doctor as service
-from memservice.pipeline.doctor import BROKEN, Check
+from memservice.operations import doctor as service
+from memservice.operations.doctor import (
+    BROKEN,
+    Check,
+)
 from memservice.reasoning import probe
 from memservice.reasoning.models import Models
 from memservice.runtime import Runtime, log

@@ -16,10 +16,13 @@ from memservice.cli.tables import show_table
 from memservice.domain.records import PENDING
 from memservice.domain.times import wire_seconds
 from memservice.domain.values import printable
-from memservice.services import jobs as service
-from memservice.services import outbox
-from memservice.services.jobs import Job, Which
 from memservice.services.paging import Paging
+from memservice.services.tasks import jobs as service
+from memservice.services.tasks import outbox
+from memservice.services.tasks.jobs import (
+    Job,
+    Which,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -16,7 +16,7 @@ from memservice.domain.errors import InvalidInput
 from memservice.domain.records import ApiKey
 from memservice.domain.times import wire_seconds
 from memservice.runtime import Runtime
-from memservice.services import keys as service
+from memservice.services.auth import api_keys as service
 from memservice.services.paging import Paging
 
 PAGE = 100

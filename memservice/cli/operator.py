@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memservice.services.principal import Principal
+from memservice.services.auth.principal import Principal
 
 OPERATOR = Principal(admin=True)
 """The operator at this machine, who can read the store anyway: may do everything."""

@@ -13,12 +13,16 @@ from memservice.cli.options import State
 from memservice.cli.stores import opened
 from memservice.domain.errors import Conflict
 from memservice.domain.records import Lease, Workspace
-from memservice.pipeline import reembed as service
-from memservice.pipeline.reembed import Erased, Moved, Progress
-from memservice.pipeline.runner import LeaseLost
+from memservice.operations import reembed as service
+from memservice.operations.reembed import (
+    Erased,
+    Moved,
+    Progress,
+)
 from memservice.runtime import Runtime
-from memservice.services import observing
+from memservice.services.events import wiring
 from memservice.spi.embedding import Embedder
+from memservice.worker.runner import LeaseLost
 
 AT_ONCE = 100
 """Workspaces whose old vectors are kept until they are dropped together."""
@@ -36,7 +40,7 @@ def reembed(state: State, name: str, slugs: tuple[str, ...]) -> None:
     """
     with opened(state) as rt:
         rt.storage.check()
-        observing.observe(rt)
+        wiring.observe(rt)
         target = rt.open_embedder(name)
         seen: set[int] = set()
         moved = 0

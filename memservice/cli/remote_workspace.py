@@ -11,7 +11,7 @@ from memservice.domain import tokens
 from memservice.domain.errors import ConfigurationError, InvalidInput, MemserviceError
 from memservice.domain.ids import derived_uid, fingerprint
 from memservice.domain.records import ACTIVE, EXPLICIT, LIVE, PEER
-from memservice.domain.text import name_tokens
+from memservice.domain.text.analysis import name_tokens
 from memservice.domain.values import loads, name_problem, shown, strip_nul
 from memservice.services.transfer.lines import FORMAT, HEADER, VERSION, Line, Sum, moment, read_moment, written
 

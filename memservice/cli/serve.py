@@ -15,7 +15,7 @@ from memservice.cli.options import State
 from memservice.domain.errors import ConfigurationError
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
-from memservice.services import upkeep
+from memservice.services import store_compatibility
 from memservice.serving.banner import banner
 from memservice.serving.logs import set_up_logging
 from memservice.serving.metrics import shared_values
@@ -75,7 +75,7 @@ def _run(state: State, server: Server, listener: socket.socket, with_worker: boo
         runtime = Runtime(state.settings, state.plugins)
         try:
             runtime.storage.migrate()
-            upkeep.settle(runtime)
+            store_compatibility.settle(runtime)
             # Reasoners are opened here too, so that one that cannot start is told at once rather than by a worker that keeps dying.
             for name in set(runtime.reasoners.values()):
                 runtime.reasoner(name)

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 from memservice.cli.options import State
 from memservice.domain.errors import ConfigurationError, NoStore
-from memservice.pipeline import wakeups
 from memservice.runtime import Runtime
-from memservice.services import upkeep
+from memservice.services import store_compatibility
 from memservice.spi.capabilities import Capability
+from memservice.worker import wakeups
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def sound(state: State) -> Iterator[Runtime]:
     """`opened`, if the store's schema and its counts are those of this release; else the command ends here."""
     with opened(state) as runtime:
         runtime.storage.check()
-        upkeep.check(runtime)
+        store_compatibility.check(runtime)
         yield runtime
 
 
@@ -48,5 +48,5 @@ def prepared(state: State) -> Iterator[Runtime]:
     """`opened`, with the schema of this release, which is made if there is none."""
     with opened(state) as runtime:
         runtime.storage.migrate()
-        upkeep.settle(runtime)
+        store_compatibility.settle(runtime)
         yield runtime

@@ -15,8 +15,8 @@ from memservice.cli.stores import opened
 from memservice.cli.tables import show_table
 from memservice.domain.durations import parse_duration
 from memservice.domain.times import day_of
-from memservice.services import usage as service
-from memservice.services.usage import Line
+from memservice.services.usage import report as service
+from memservice.services.usage.report import Line
 
 FIELDS = {"day": "day", "workspace": "workspace_key", "task": "task", "model": "model", "provider": "provider"}
 NUMBERS = ("calls", "failed", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")

@@ -38,7 +38,7 @@ def worker(state: State, wanted: str | None, number: int | None, burst: bool, em
 
     With REDIS_URL set these are RQ workers, told by Redis what to do; without, a worker that asks the store.
     """
-    from memservice.pipeline.tending import units_at_once
+    from memservice.worker.housekeeping import units_at_once
 
     set_up_logging(state.settings)
     provider = state.plugins.storage(state.settings.db.connection_uri)
@@ -54,7 +54,7 @@ def worker(state: State, wanted: str | None, number: int | None, burst: bool, em
 
 
 def _queues(wanted: str | None) -> Sequence[str]:
-    from memservice.pipeline.job_queues import QUEUES
+    from memservice.worker.rq_queues import QUEUES
 
     if wanted is None:
         return QUEUES
@@ -68,9 +68,13 @@ def _queues(wanted: str | None) -> Sequence[str]:
 
 def _run_rq(state: State, names: Sequence[str], number: int, *, burst: bool, embedded: bool) -> int:
     from memservice.domain import tokens
-    from memservice.pipeline import presence, rq_worker, wakeups
-    from memservice.pipeline.job_queues import JobQueues
     from memservice.serving.pool import Pool
+    from memservice.worker import (
+        heartbeats,
+        rq_worker,
+        wakeups,
+    )
+    from memservice.worker.rq_queues import JobQueues
 
     settings = state.settings
     JobQueues.of(settings)  # a URL that is none is told now
@@ -89,7 +93,7 @@ def _run_rq(state: State, names: Sequence[str], number: int, *, burst: bool, emb
             if burst:
                 process.run_until_idle()
             else:
-                with presence.announced(runtime):
+                with heartbeats.announced(runtime):
                     process.run()
         finally:
             runtime.close()
@@ -100,8 +104,8 @@ def _run_rq(state: State, names: Sequence[str], number: int, *, burst: bool, emb
 
 
 def _poll(state: State, at_once: int, *, burst: bool, embedded: bool) -> None:
-    from memservice.pipeline import presence
-    from memservice.pipeline.worker import Worker
+    from memservice.worker import heartbeats
+    from memservice.worker.polling import Worker
 
     stop = threading.Event()
 
@@ -124,7 +128,7 @@ def _poll(state: State, at_once: int, *, burst: bool, embedded: bool) -> None:
                 polling.tending.look()
                 polling.run_until_idle(math.inf, stop)
             else:
-                with presence.announced(runtime):
+                with heartbeats.announced(runtime):
                     polling.run(stop)
     finally:
         runtime.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 
-from memservice.domain.normal_forms import normalize
+from memservice.domain.text.normal_forms import normalize
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 

@@ -8,11 +8,15 @@ from collections.abc import Iterator, Sequence
 from memservice.domain import tokens
 from memservice.domain.records import EXPLICIT
 from memservice.reasoning import render, structured
-from memservice.reasoning.caller import Caller
-from memservice.reasoning.lookups import Lookups
-from memservice.reasoning.loop import Bounds, Loop, Offer
+from memservice.reasoning.client import Caller
 from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import answer as prompt
+from memservice.reasoning.retrieval_tools import Lookups
+from memservice.reasoning.tool_loop import (
+    Bounds,
+    Loop,
+    Offer,
+)
 from memservice.reasoning.transcript import called, name, stamp
 from memservice.settings.sections import DialecticLevel
 from memservice.spi.llm import Completion, Turn

@@ -15,13 +15,18 @@ from memservice.domain import tokens
 from memservice.domain.errors import Damaged, Unavailable
 from memservice.domain.records import CONTRADICTION, DEDUCTIVE, INDUCTIVE
 from memservice.reasoning import render
-from memservice.reasoning.caller import Caller
-from memservice.reasoning.lookups import Lookups
-from memservice.reasoning.loop import Bounds, Given, Loop, Offer
+from memservice.reasoning.client import Caller
+from memservice.reasoning.dream_draft import Notebook
 from memservice.reasoning.models import Models
-from memservice.reasoning.notebook import Notebook
 from memservice.reasoning.prompts import Prompt, tools
 from memservice.reasoning.prompts import consolidate as prompt
+from memservice.reasoning.retrieval_tools import Lookups
+from memservice.reasoning.tool_loop import (
+    Bounds,
+    Given,
+    Loop,
+    Offer,
+)
 from memservice.reasoning.transcript import name, stamp
 from memservice.settings.models import ModelConfig
 from memservice.settings.sections import Dream

@@ -9,7 +9,7 @@ from typing import Any
 from memservice.domain import tokens
 from memservice.domain.derived_rules import LONGEST_CONTENT
 from memservice.reasoning import structured
-from memservice.reasoning.caller import Caller
+from memservice.reasoning.client import Caller
 from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import derive as prompt
 from memservice.reasoning.transcript import called, cut, name, transcript

@@ -33,7 +33,7 @@ class LlmReasoner:
         return derive(self._models, request)
 
     def summarize(self, request: SummarizeRequest) -> Summarized:
-        from memservice.reasoning.summarise import summarize
+        from memservice.reasoning.summarize import summarize
 
         return summarize(self._models, request)
 

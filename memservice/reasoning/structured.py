@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from memservice.domain.json_shape import misfit
-from memservice.reasoning.caller import Caller
+from memservice.domain.json_schema import misfit
+from memservice.reasoning.client import Caller
 from memservice.reasoning.prompts import again as prompt
 from memservice.spi.llm import Completion, Turn
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from memservice.domain import tokens
-from memservice.domain.folding import fold
+from memservice.domain.text.folding import fold
 from memservice.spi.reasoner import Utterance
 
 CUT = " […]"

@@ -9,8 +9,13 @@ from memservice.domain.errors import NotFound
 from memservice.domain.records import Card, Peer
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import access, naming, peers, workspaces
-from memservice.services.principal import Principal
+from memservice.services import (
+    peers,
+    validation,
+    workspaces,
+)
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
 from memservice.spi.storage import View
 
 
@@ -43,23 +48,23 @@ def held(view: View, observer: Peer, target: str) -> list[str] | None:
 
 def get(rt: Runtime, who: Principal, workspace: str, peer: str, target: str | None = None) -> list[str] | None:
     """The card that the peer keeps about the target (itself, if none is given); None where there is none."""
-    access.require(who, workspace, peer=peer)
+    policy.require(who, workspace, peer=peer)
     with rt.storage.read() as view:
         return of(view, workspace, peer, target)
 
 
 def put(rt: Runtime, who: Principal, workspace: str, peer: str, target: str | None, lines: Sequence[str]) -> list[str]:
     """Replace the card; returns it as stored. Creates the observer. The target need not exist."""
-    access.require(who, workspace, peer=peer)
+    policy.require(who, workspace, peer=peer)
     stored = tidy(lines)
 
     def change(view: View) -> list[str]:
         place, _ = workspaces.ensure(rt, view, workspace)
         if target:
-            naming.refuse_scope(target, view.peers.by_slug(place.key, target), ("query", "target"))
+            validation.refuse_scope(target, view.peers.by_slug(place.key, target), ("query", "target"))
         found = view.peers.by_slug(place.key, peer)
         if found is None:
-            naming.require_name(peer, ("path", "peer_id"))
+            validation.require_name(peer, ("path", "peer_id"))
         observer = found or peers.ensure(rt, view, place.key, [peer], ("path", "peer_id"))[peer]
         card = Card(
             workspace_key=place.key,

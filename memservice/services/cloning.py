@@ -11,10 +11,16 @@ from memservice.domain.errors import NotFound, Unavailable
 from memservice.domain.filters import where
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, DELETING, Member, Message, Session, Task
-from memservice.domain.text import analyse
+from memservice.domain.text.analysis import analyse
 from memservice.runtime import Runtime
-from memservice.services import access, indexing, outbox, places, workspaces
-from memservice.services.principal import Principal
+from memservice.services import (
+    indexing,
+    visibility,
+    workspaces,
+)
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
+from memservice.services.tasks import outbox
 from memservice.spi.storage import View
 
 Copied = Callable[[View, Session, Mapping[int, int]], None]
@@ -43,9 +49,9 @@ def clone(rt: Runtime, who: Principal, workspace: str, slug: str, upto: str | No
 
     Messages keep their order, positions and token counts; they get new uids and the present time. It becomes visible as a whole.
     """
-    access.require(who, workspace, session=slug)
+    policy.require(who, workspace, session=slug)
     with rt.storage.read() as view:
-        session = places.locate(view, workspace, session=slug).session
+        session = visibility.locate(view, workspace, session=slug).session
         if session is None or session.state != ACTIVE:
             raise NotFound("Original session not found")
         original = original_of(view, session, upto)

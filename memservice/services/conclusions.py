@@ -12,12 +12,21 @@ from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import ACTIVE, DELETED, EXPLICIT, LIVE, Collection, Conclusion, Peer, Session, Workspace
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import access, indexing, listeners, naming, recall, scopes, told, workspaces
-from memservice.services.bounds import bounds_for
+from memservice.services import (
+    indexing,
+    scopes,
+    validation,
+    workspaces,
+    write_hooks,
+)
+from memservice.services.auth import policy
+from memservice.services.auth.bounds import bounds_for
+from memservice.services.auth.principal import Principal
+from memservice.services.events import emit
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.principal import Principal
+from memservice.services.retrieval import search
+from memservice.spi.index_filter import Where
 from memservice.spi.storage import View
-from memservice.spi.where import Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +41,7 @@ class ConclusionDraft:
 
 def create(rt: Runtime, who: Principal, workspace: str, drafts: Sequence[ConclusionDraft]) -> list[Conclusion]:
     """Store explicit conclusions, all or none. Peers and sessions must exist; equal ones are not merged on this way in."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
     return store(rt, workspace, drafts)
 
 
@@ -102,7 +111,7 @@ def _hear(rt: Runtime, drafts: Sequence[ConclusionDraft], texts: Sequence[str]) 
             said_at=now,
             created_at=now,
         )
-        if not listeners.may_store(rt.plugins, heard):
+        if not write_hooks.may_store(rt.plugins, heard):
             raise Refused(f"Conclusion {index} was refused by a plugin")
 
 
@@ -131,7 +140,7 @@ def _sessions(view: View, place: Workspace, drafts: Sequence[ConclusionDraft]) -
 
 
 def _pair(place: Workspace, known: Mapping[str, Peer], draft: ConclusionDraft, index: int) -> tuple[Peer, Peer]:
-    naming.refuse_scope(draft.observed, known.get(draft.observed), ("body", "conclusions", index, "observed_id"), unknown_too=False)
+    validation.refuse_scope(draft.observed, known.get(draft.observed), ("body", "conclusions", index, "observed_id"), unknown_too=False)
     for name in (draft.observer, draft.observed):
         if name not in known:
             raise NotFound(f"Peer {name} not found in workspace {place.slug}")
@@ -156,7 +165,7 @@ def ensure_collection(rt: Runtime, view: View, observer: Peer, observed: Peer) -
 
 def page(rt: Runtime, who: Principal, workspace: str, filters: object, paging: Paging, *, of_scopes: bool = True) -> Page[Conclusion]:
     """Live conclusions, newest first; oldest first if reversed. Without those `of_scopes`, those that scopes hold are left out."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
     condition = parse_filters(filters, resources.CONCLUSION, workspace=workspace)
     with rt.storage.read() as view:
         place = view.workspaces.by_slug(workspace)
@@ -178,7 +187,7 @@ def missing(workspace: str, uid: str) -> NotFound:
 
 def get(rt: Runtime, who: Principal, workspace: str, uid: str) -> Conclusion:
     """A live conclusion."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
     with rt.storage.read() as view:
         place = view.workspaces.by_slug(workspace)
         found = None if place is None else view.conclusions.by_uid(place.key, uid)
@@ -194,13 +203,13 @@ def query(
     rt: Runtime, who: Principal, workspace: str, text: str, top_k: int = 10, distance: float | None = None, filters: object = None
 ) -> list[Conclusion]:
     """Live conclusions that answer a query best. The filters must name one observer and one observed."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
     given = filters if isinstance(filters, Mapping) else {}
     named = {part: strip_nul(next((given[name] for name in names if name in given), None)) for part, names in _PAIR.items()}
     if not all(isinstance(value, str) for value in named.values()):
         raise InvalidInput.at("body", "filters", message="observer and observed must be specified for semantic search")
     condition = parse_filters(filters, resources.CONCLUSION, workspace=workspace)
-    remote = recall.remote_vectors(rt, workspace, text, "search_memory")
+    remote = search.remote_vectors(rt, workspace, text, "search_memory")
     with rt.storage.read() as view:
         place = view.workspaces.by_slug(workspace)
         if place is None:
@@ -210,19 +219,19 @@ def query(
         if observer is None or observed is None:
             return []
         fitting = Where(
-            sessions=recall.sessions_named(view, place, condition),
+            sessions=search.sessions_named(view, place, condition),
             observers=(observer.key,),
             observed=(observed.key,),
             levels=texts_named(condition, "level"),
         )
         within = bounds_for(view, who, place).concluding(condition, fitting)
-        found = recall.find_conclusions(rt, view, within, text, top_k, distance, remote)
+        found = search.find_conclusions(rt, view, within, text, top_k, distance, remote)
         return [item.conclusion for item in found]
 
 
 def delete(rt: Runtime, who: Principal, workspace: str, uid: str) -> None:
     """Hide a conclusion at once; it is erased some minutes later."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
 
     def change(view: View) -> None:
         place = view.workspaces.by_slug(workspace)
@@ -235,4 +244,4 @@ def delete(rt: Runtime, who: Principal, workspace: str, uid: str) -> None:
         indexing.forget_conclusions(rt, view, found.workspace_key, [found.key])
 
     rt.storage.write(change)
-    told.conclusion_deleted(rt, workspace, uid)
+    emit.conclusion_deleted(rt, workspace, uid)

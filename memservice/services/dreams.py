@@ -1,4 +1,4 @@
-"""Dreams: when what one peer holds about another is consolidated. What a dream does is `memservice.pipeline.dream`."""
+"""Dreams: when what one peer holds about another is consolidated. What a dream does is `memservice.pipeline.dream.handler`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,16 @@ from memservice.domain.errors import Refused
 from memservice.domain.filters import where
 from memservice.domain.records import ACTIVE, EXPLICIT, LIVE, PENDING, SUPERSEDED, Collection, Conclusion, Lease, Peer, Session, Task
 from memservice.runtime import Runtime
-from memservice.services import access, indexing, naming, outbox, workspaces
+from memservice.services import (
+    indexing,
+    validation,
+    workspaces,
+)
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ensure_collection
-from memservice.services.principal import Principal
-from memservice.spi.nouns.base import NEWEST
+from memservice.services.tasks import outbox
+from memservice.spi.repositories.base import NEWEST
 from memservice.spi.storage import View
 
 Kind = Literal["omni", "card_refresh"]
@@ -47,7 +53,7 @@ def schedule(rt: Runtime, who: Principal, workspace: str, request: DreamRequest)
 
     Raises Refused while dreams are switched off, NotFound for a workspace that does not exist.
     """
-    access.require(who, workspace)
+    policy.require(who, workspace)
     if not rt.settings.dream.enabled:
         raise Refused(OFF)
 
@@ -55,7 +61,7 @@ def schedule(rt: Runtime, who: Principal, workspace: str, request: DreamRequest)
         place = workspaces.require(view, workspace)
         observed = request.observed or request.observer
         found = view.peers.by_slugs(place.key, sorted({request.observer, observed}))
-        naming.refuse_scope(observed, found.get(observed), ("body", "observed"))
+        validation.refuse_scope(observed, found.get(observed), ("body", "observed"))
         session = view.sessions.by_slug(place.key, request.session) if request.session else None
         if not {request.observer, observed} <= found.keys() or (request.session and (session is None or session.state != ACTIVE)):
             return False

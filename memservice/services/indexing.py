@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from memservice.domain.records import ACTIVE, Conclusion, Document, Message, Peer, Space, Task
-from memservice.domain.text import analyse
+from memservice.domain.text.analysis import analyse
 from memservice.runtime import Runtime
-from memservice.services import outbox
 from memservice.services.peers import spoken_name
+from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import View
 from memservice.spi.text import TextRow

@@ -12,25 +12,27 @@ from memservice.domain.errors import NotFound
 from memservice.domain.filters import TRUE, Node, parse_filters, resources
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Message, Peer, Session, Workspace
-from memservice.domain.text import analyse
+from memservice.domain.text.analysis import analyse
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
 from memservice.services import (
-    access,
-    gathering,
     idempotency,
     indexing,
-    listeners,
-    naming,
-    outbox,
     peers,
-    places,
     sessions,
-    told,
+    validation,
+    visibility,
     workspaces,
+    write_hooks,
 )
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
+from memservice.services.events import emit
 from memservice.services.paging import Page, Paging
-from memservice.services.principal import Principal
+from memservice.services.tasks import (
+    batching,
+    outbox,
+)
 from memservice.spi.storage import View
 
 
@@ -65,7 +67,7 @@ def create(
     Creates the workspace, the session and the authors that are missing, and makes the authors members. With an idempotency key that
     this session has seen before, the messages stored then are returned and nothing is stored; InvalidInput if they are other messages.
     """
-    access.require(who, workspace, session=session)
+    policy.require(who, workspace, session=session)
     return create_in(rt, workspace, session, drafts, idempotency_key)
 
 
@@ -87,7 +89,7 @@ def create_in(rt: Runtime, workspace: str, session: str, drafts: Sequence[Draft]
 
     stored, is_new = rt.storage.write(store)
     if is_new:
-        told.messages_created(rt, workspace, stored)
+        emit.messages_created(rt, workspace, stored)
     return stored
 
 
@@ -119,10 +121,10 @@ def append(
     by_key = {peer.key: peer for peer in authors.values()}
     configurations = [item.configuration for item in prepared]
     members = view.members.listening(room.key, sorted(by_key))
-    tasks = gathering.waiting(rt, outbox.after_messages(rt, place, room, stored, configurations, by_key, members))
+    tasks = batching.waiting(rt, outbox.after_messages(rt, place, room, stored, configurations, by_key, members))
     tasks += indexing.index_messages(rt, view, place.key, stored, [item.terms for item in prepared], by_key)
     view.tasks.add(tasks)
-    gathering.look(rt, view, tasks)
+    batching.look(rt, view, tasks)
     return stored
 
 
@@ -131,7 +133,7 @@ def _asked(draft: Draft) -> dict[str, Any]:
     return asdict(replace(draft, internal=None))
 
 
-def prepare(rt: Runtime, draft: Draft, loc: naming.Loc) -> Prepared:
+def prepare(rt: Runtime, draft: Draft, loc: validation.Loc) -> Prepared:
     """What can be done before the transaction; `loc` is where the request has the draft."""
     content: str = strip_nul(draft.content)
     message = Message(
@@ -143,17 +145,17 @@ def prepare(rt: Runtime, draft: Draft, loc: naming.Loc) -> Prepared:
         author=draft.author,
         seq=0,
         content=content,
-        metadata=naming.metadata(draft.metadata, (*loc, "metadata")) or {},
+        metadata=validation.metadata(draft.metadata, (*loc, "metadata")) or {},
         internal=dict(draft.internal or {}),
         tokens=0,
         tokens_through=0,
         created_at=draft.created_at or rt.clock(),
     )
-    message = listeners.heard_message(rt.plugins, message)
+    message = write_hooks.heard_message(rt.plugins, message)
     return Prepared(
         message=replace(message, tokens=tokens.count(message.content)),
         author=draft.author,
-        configuration=naming.settings_of(rt, draft.configuration, (*loc, "configuration")),
+        configuration=validation.settings_of(rt, draft.configuration, (*loc, "configuration")),
         terms=analyse(message.content),
     )
 
@@ -162,20 +164,20 @@ def _authors(rt: Runtime, view: View, workspace: int, prepared: Sequence[Prepare
     slugs = [item.author for item in prepared]
     known = view.peers.by_slugs(workspace, sorted(set(slugs)))
     for index, slug in enumerate(slugs):
-        naming.refuse_scope(slug, known.get(slug), ("body", "messages", index, "peer_id"))
+        validation.refuse_scope(slug, known.get(slug), ("body", "messages", index, "peer_id"))
     missing = [slug for slug in slugs if slug not in known]
     for index, slug in enumerate(slugs):
         if slug not in known:
-            naming.require_name(slug, ("body", "messages", index, "peer_id"))
+            validation.require_name(slug, ("body", "messages", index, "peer_id"))
     return known | peers.ensure(rt, view, workspace, missing, ("body", "messages")) if missing else known
 
 
 def page(rt: Runtime, who: Principal, workspace: str, session: str, filters: object, paging: Paging) -> Page[Message]:
     """Messages in the order in which they were stored, whatever their `created_at`."""
-    access.require(who, workspace, session=session, member=True)
+    policy.require(who, workspace, session=session, member=True)
     condition = parse_filters(filters, resources.MESSAGE, workspace=workspace)
     with rt.storage.read() as view:
-        found = places.locate(view, workspace, session=session).session
+        found = visibility.locate(view, workspace, session=session).session
         if found is None:
             return Page([], 0, paging.page, paging.size)
         return page_of(view, found, condition, paging)
@@ -200,9 +202,9 @@ def _missing(uid: str) -> NotFound:
 
 
 def get(rt: Runtime, who: Principal, workspace: str, session: str, uid: str) -> Message:
-    access.require(who, workspace, session=session, member=True)
+    policy.require(who, workspace, session=session, member=True)
     with rt.storage.read() as view:
-        found = places.locate(view, workspace, session=session).session
+        found = visibility.locate(view, workspace, session=session).session
         message = None if found is None else view.messages.by_uid(found.key, uid)
     if message is None:
         raise _missing(uid)
@@ -211,8 +213,8 @@ def get(rt: Runtime, who: Principal, workspace: str, session: str, uid: str) -> 
 
 def update(rt: Runtime, who: Principal, workspace: str, session: str, uid: str, metadata: Mapping[str, Any] | None) -> Message:
     """Metadata is replaced; None leaves it. The content never changes, and nothing is derived again."""
-    access.require(who, workspace, session=session)
-    stored = naming.metadata(metadata)
+    policy.require(who, workspace, session=session)
+    stored = validation.metadata(metadata)
 
     def change(view: View) -> Message:
         # Held, so that nobody deletes the session and erases the message before it is stored.

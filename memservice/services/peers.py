@@ -8,16 +8,20 @@ from typing import Any, Literal
 
 from memservice.domain.filters import all_of, parse_filters, resources, where
 from memservice.domain.filters.ast import Not
-from memservice.domain.folding import fold
 from memservice.domain.ids import new_uid
-from memservice.domain.names import CAPITALISED
 from memservice.domain.records import ARCHIVED, PEER, SCOPE, Peer, PeerName, Session
-from memservice.domain.text import name_tokens
+from memservice.domain.text.analysis import name_tokens
+from memservice.domain.text.folding import fold
+from memservice.domain.text.names import CAPITALISED
 from memservice.domain.values import check_size, strip_nul
 from memservice.runtime import Runtime
-from memservice.services import access, naming, workspaces
+from memservice.services import (
+    validation,
+    workspaces,
+)
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.principal import Principal
 from memservice.spi.rows import UniqueViolation
 from memservice.spi.storage import View
 
@@ -64,13 +68,13 @@ def shown_names(view: View, workspace: int, peers: Iterable[Peer]) -> dict[str, 
     return {slug: name if is_its_own(slug, name) or name == slug else f"{name} ({slug})" for slug, name in names.items()}
 
 
-def ensure(rt: Runtime, view: View, workspace: int, slugs: Sequence[str], loc: naming.Loc, **fields: Any) -> dict[str, Peer]:
+def ensure(rt: Runtime, view: View, workspace: int, slugs: Sequence[str], loc: validation.Loc, **fields: Any) -> dict[str, Peer]:
     """The peers of these names, by name; missing ones are created, in sorted order so that writers never wait on each other in a ring."""
     found = view.peers.by_slugs(workspace, sorted(set(slugs)))
     missing = sorted(set(slugs) - found.keys())
     if not missing:
         return found
-    naming.require_names(missing, loc, place_in_loc=False)
+    validation.require_names(missing, loc, place_in_loc=False)
     new = [Peer(uid=new_uid(), workspace_key=workspace, slug=slug, v1_name=slug, created_at=rt.clock(), **fields) for slug in missing]
     try:
         stored = view.peers.put(new)
@@ -111,21 +115,21 @@ def get_or_create(
     rt: Runtime, who: Principal, workspace: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
 ) -> tuple[Peer, bool]:
     """The peer and whether it was created now. Given metadata and configuration replace those of an existing peer."""
-    access.require_create_peer(who, workspace, slug)
-    naming.require_name(slug, ("body", "id"))
-    if (metadata is None and config is None) or not access.may_update_peers(who):
+    policy.require_create_peer(who, workspace, slug)
+    validation.require_name(slug, ("body", "id"))
+    if (metadata is None and config is None) or not policy.may_update_peers(who):
         with rt.storage.read() as view:
             found = view.workspaces.locate(workspace, peer=slug).peer
         if found is not None:
             return found, False
-    return _upsert(rt, workspace, slug, metadata, config, ("body", "id"), updating=access.may_update_peers(who))
+    return _upsert(rt, workspace, slug, metadata, config, ("body", "id"), updating=policy.may_update_peers(who))
 
 
 def update(
     rt: Runtime, who: Principal, workspace: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
 ) -> Peer:
     """Given metadata and configuration each replace the stored ones. Creates a peer that is missing."""
-    access.require(who, workspace, peer=slug)
+    policy.require(who, workspace, peer=slug)
     return _upsert(rt, workspace, slug, metadata, config, ("path", "peer_id"))[0]
 
 
@@ -135,10 +139,10 @@ def _upsert(
     slug: str,
     metadata: Mapping[str, Any] | None,
     config: Mapping[str, Any] | None,
-    loc: naming.Loc,
+    loc: validation.Loc,
     updating: bool = True,
 ) -> tuple[Peer, bool]:
-    stored = naming.metadata(metadata)
+    stored = validation.metadata(metadata)
     settings = None if config is None else strip_nul(dict(config))
     if settings is not None:
         check_size(settings, ("body", "configuration"), "Configuration")
@@ -146,9 +150,9 @@ def _upsert(
     def store(view: View) -> tuple[Peer, bool]:
         place, _ = workspaces.ensure(rt, view, workspace)
         found = view.peers.by_slug(place.key, slug, lock=True)
-        naming.refuse_scope(slug, found, loc)
+        validation.refuse_scope(slug, found, loc)
         if found is None:
-            naming.require_name(slug, loc)
+            validation.require_name(slug, loc)
             made = ensure(rt, view, place.key, [slug], loc, metadata=stored or {}, configuration=settings or {})
             return made[slug], True
         if not updating or (stored is None and settings is None):
@@ -167,7 +171,7 @@ def page(
     rt: Runtime, who: Principal, workspace: str, filters: object, paging: Paging, kind: Literal["scope", "all"] | None = None
 ) -> Page[Peer]:
     """Ordinary peers; with `kind` scopes, or both."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
     condition = parse_filters(filters, resources.PEER, workspace=workspace)
     if kind != "all":
         condition = all_of(condition, where(kind=SCOPE if kind == "scope" else PEER))
@@ -185,7 +189,7 @@ def page(
 
 def sessions(rt: Runtime, who: Principal, workspace: str, peer: str, filters: object, paging: Paging) -> Page[Session]:
     """Every session that the peer is or was a member of, those awaiting erasure included, archived ones not."""
-    access.require(who, workspace, peer=peer)
+    policy.require(who, workspace, peer=peer)
     condition = all_of(parse_filters(filters, resources.SESSION, workspace=workspace), Not(where(state=ARCHIVED)))
     with rt.storage.read() as view:
         found = view.workspaces.locate(workspace, peer=peer).peer

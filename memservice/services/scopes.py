@@ -25,13 +25,18 @@ from memservice.domain.records import (
 )
 from memservice.domain.values import SCOPE_NAME_MAX, name_problem
 from memservice.runtime import Runtime
-from memservice.services import access, naming, outbox, workspaces
+from memservice.services import (
+    validation,
+    workspaces,
+)
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.principal import Principal
+from memservice.services.tasks import outbox
 from memservice.spi.storage import View
 
 
-def require_name(name: str, loc: naming.Loc) -> None:
+def require_name(name: str, loc: validation.Loc) -> None:
     """The name of a scope that is about to be created, without the prefix."""
     problem = name_problem(name, SCOPE_NAME_MAX)
     if problem is not None:
@@ -98,9 +103,9 @@ def ensure(rt: Runtime, view: View, workspace: Workspace, name: str, metadata: M
 
 def get_or_create(rt: Runtime, who: Principal, workspace: str, name: str, metadata: Mapping[str, Any] | None) -> tuple[Peer, bool]:
     """The scope and whether it was created now. Given metadata replaces that of an existing one. Creates a workspace that is missing."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
     require_name(name, ("body", "id"))
-    stored = naming.metadata(metadata)
+    stored = validation.metadata(metadata)
 
     def change(view: View) -> tuple[Peer, bool]:
         place, _ = workspaces.ensure(rt, view, workspace)
@@ -113,13 +118,13 @@ def get_or_create(rt: Runtime, who: Principal, workspace: str, name: str, metada
 
 
 def get(rt: Runtime, who: Principal, workspace: str, name: str) -> Peer:
-    access.require(who, workspace)
+    policy.require(who, workspace)
     with rt.storage.read() as view:
         return _locate(view, workspace, name)
 
 
 def page(rt: Runtime, who: Principal, workspace: str, paging: Paging) -> Page[Peer]:
-    access.require(who, workspace)
+    policy.require(who, workspace)
     condition = where(kind=SCOPE)
     with rt.storage.read() as view:
         place = view.workspaces.by_slug(workspace)
@@ -135,7 +140,7 @@ def page(rt: Runtime, who: Principal, workspace: str, paging: Paging) -> Page[Pe
 
 def sessions_page(rt: Runtime, who: Principal, workspace: str, name: str, paging: Paging) -> Page[Session]:
     """Active sessions that are in the scope now, in the order in which they joined it."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
     with rt.storage.read() as view:
         scope = _locate(view, workspace, name)
         items, total = view.sessions.page_of_scope(scope.key, where(state=ACTIVE), paging.reverse, paging.size, paging.offset)
@@ -144,7 +149,7 @@ def sessions_page(rt: Runtime, who: Principal, workspace: str, name: str, paging
 
 def status(rt: Runtime, who: Principal, workspace: str, name: str) -> dict[str, ScopeSession]:
     """How far the copying of what is known from each session is, by session. A session that had no messages when it joined has no entry."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
     with rt.storage.read() as view:
         scope = _locate(view, workspace, name)
         return {entry.session: entry for entry in view.rows.page(ScopeSession, where(scope_key=scope.key))}
@@ -152,7 +157,7 @@ def status(rt: Runtime, who: Principal, workspace: str, name: str) -> dict[str, 
 
 def add_sessions(rt: Runtime, who: Principal, workspace: str, name: str, sessions: Sequence[str]) -> None:
     """Put sessions into the scope, all or none: each must exist and be active. Those that are in it already stay as they are."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
 
     def change(view: View) -> None:
         place, scope = _require(view, workspace, name)
@@ -165,7 +170,7 @@ def add_sessions(rt: Runtime, who: Principal, workspace: str, name: str, session
 
 def remove_session(rt: Runtime, who: Principal, workspace: str, name: str, session: str) -> None:
     """Take a session out of the scope. What the scope knows from it is taken away by a task. A session that is not in it stays out."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
 
     def change(view: View) -> None:
         place, scope = _require(view, workspace, name)

@@ -12,9 +12,16 @@ from memservice.domain.filters import all_of, parse_filters, resources, where
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, PEER, Member, Peer, Session, Summary, Workspace
 from memservice.runtime import Runtime
-from memservice.services import access, naming, peers, places, scopes, workspaces
+from memservice.services import (
+    peers,
+    scopes,
+    validation,
+    visibility,
+    workspaces,
+)
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.principal import Principal
 from memservice.spi.base import TransientConflict
 from memservice.spi.storage import View
 
@@ -42,7 +49,7 @@ def require(view: View, workspace: str, slug: str, *, lock: bool = False) -> tup
     return place, session
 
 
-def ensure(rt: Runtime, view: View, workspace: Workspace, slug: str, loc: naming.Loc = PATH, **fields: Any) -> tuple[Session, bool]:
+def ensure(rt: Runtime, view: View, workspace: Workspace, slug: str, loc: validation.Loc = PATH, **fields: Any) -> tuple[Session, bool]:
     """The active session of that name, its row held until commit, and whether it was created now.
 
     A session that awaits erasure keeps its name: NotFound.
@@ -52,7 +59,7 @@ def ensure(rt: Runtime, view: View, workspace: Workspace, slug: str, loc: naming
         if found.state != ACTIVE:
             raise not_found(workspace.slug, slug)
         return found, False
-    naming.require_name(slug, loc)
+    validation.require_name(slug, loc)
     if not workspaces.hold(view, workspace.key):
         raise TransientConflict(f"workspace {workspace.slug} was deleted meanwhile")  # the next try makes another
     session = Session(uid=new_uid(), workspace_key=workspace.key, slug=slug, created_at=rt.clock(), **fields)
@@ -125,9 +132,9 @@ def get_or_create(
 
     A key of a peer or a session gets one that exists as it is: it is all its members', and nothing of the request is applied.
     """
-    access.require_create_session(who, workspace, slug, scope_names or ())
-    naming.require_name(slug, ("body", "id"))
-    as_it_is = not access.may_update_sessions(who)
+    policy.require_create_session(who, workspace, slug, scope_names or ())
+    validation.require_name(slug, ("body", "id"))
+    as_it_is = not policy.may_update_sessions(who)
     if as_it_is or (metadata is None and config is None and not members and not scope_names):
         with rt.storage.read() as view:
             found = view.workspaces.locate(workspace, session=slug).session
@@ -141,7 +148,7 @@ def get_or_create(
 
 def _as_it_is(view: View, who: Principal, workspace: str, found: Session) -> Session:
     # First: that it is there, or about to be erased, is for its members alone.
-    access.require_memberships(view, who, [found.slug])
+    policy.require_memberships(view, who, [found.slug])
     if found.state != ACTIVE:
         raise not_found(workspace, found.slug)
     return found
@@ -151,7 +158,7 @@ def update(
     rt: Runtime, who: Principal, workspace: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
 ) -> Session:
     """Metadata is replaced, configuration merged by section. Creates a session that is missing."""
-    access.require(who, workspace, session=slug)
+    policy.require(who, workspace, session=slug)
     return _upsert(rt, workspace, slug, metadata, config, {}, (), PATH)[0]
 
 
@@ -163,12 +170,12 @@ def _upsert(
     config: Mapping[str, Any] | None,
     members: Mapping[str, MemberConfig],
     scope_names: Sequence[str],
-    loc: naming.Loc,
+    loc: validation.Loc,
     as_it_is_for: Principal | None = None,
 ) -> tuple[Session, bool]:
     """`as_it_is_for`: a caller who gets an existing session as it is."""
-    stored = naming.metadata(metadata)
-    settings = naming.settings_of(rt, config)
+    stored = validation.metadata(metadata)
+    settings = validation.settings_of(rt, config)
     scopes.require_names(scope_names)
 
     def change(view: View) -> tuple[Session, bool]:
@@ -198,19 +205,21 @@ def _upsert(
     return rt.storage.write(change)
 
 
-def _peers_to_join(rt: Runtime, view: View, workspace: Workspace, members: Mapping[str, MemberConfig], loc: naming.Loc) -> dict[str, Peer]:
+def _peers_to_join(
+    rt: Runtime, view: View, workspace: Workspace, members: Mapping[str, MemberConfig], loc: validation.Loc
+) -> dict[str, Peer]:
     if not members:
         return {}
     known = view.peers.by_slugs(workspace.key, sorted(members))
     for slug in members:
-        naming.refuse_scope(slug, known.get(slug), (*loc, slug))
+        validation.refuse_scope(slug, known.get(slug), (*loc, slug))
     missing = [slug for slug in members if slug not in known]
     return known | peers.ensure(rt, view, workspace.key, missing, loc) if missing else known
 
 
 def page(rt: Runtime, who: Principal, workspace: str, filters: object, paging: Paging) -> Page[Session]:
     """Active sessions."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
     condition = all_of(parse_filters(filters, resources.SESSION, workspace=workspace), where(state=ACTIVE))
     with rt.storage.read() as view:
         place = view.workspaces.by_slug(workspace)
@@ -226,7 +235,7 @@ def page(rt: Runtime, who: Principal, workspace: str, filters: object, paging: P
 
 def add_peers(rt: Runtime, who: Principal, workspace: str, slug: str, members: Mapping[str, MemberConfig]) -> Session:
     """Add peers; creates the session and the peers that are missing."""
-    access.require(who, workspace, session=slug)
+    policy.require(who, workspace, session=slug)
 
     def change(view: View) -> Session:
         place, _ = workspaces.ensure(rt, view, workspace)
@@ -240,7 +249,7 @@ def add_peers(rt: Runtime, who: Principal, workspace: str, slug: str, members: M
 
 def set_peers(rt: Runtime, who: Principal, workspace: str, slug: str, members: Mapping[str, MemberConfig]) -> Session:
     """Replace the ordinary members: others leave, scopes stay."""
-    access.require(who, workspace, session=slug)
+    policy.require(who, workspace, session=slug)
 
     def change(view: View) -> Session:
         place, session = require(view, workspace, slug)
@@ -260,13 +269,13 @@ def set_peers(rt: Runtime, who: Principal, workspace: str, slug: str, members: M
 
 def remove_peers(rt: Runtime, who: Principal, workspace: str, slug: str, names: Sequence[str]) -> Session:
     """Let members leave. Unknown names are ignored."""
-    access.require(who, workspace, session=slug)
+    policy.require(who, workspace, session=slug)
 
     def change(view: View) -> Session:
         place, session = require(view, workspace, slug, lock=True)
         known = view.peers.by_slugs(place.key, sorted(set(names)))
         for index, name in enumerate(names):
-            naming.refuse_scope(name, known.get(name), ("body", index), unknown_too=False)
+            validation.refuse_scope(name, known.get(name), ("body", index), unknown_too=False)
         _leave(rt, view, session, view.members.of_session(session.key, peers=[peer.key for peer in known.values()]))
         return session
 
@@ -280,9 +289,9 @@ def _leave(rt: Runtime, view: View, session: Session, members: Sequence[Member])
 
 def members_page(rt: Runtime, who: Principal, workspace: str, slug: str, paging: Paging) -> Page[Peer]:
     """Ordinary peers that are members now, in the order they joined."""
-    access.require(who, workspace, session=slug, member=True)
+    policy.require(who, workspace, session=slug, member=True)
     with rt.storage.read() as view:
-        session = places.locate(view, workspace, session=slug).session
+        session = visibility.locate(view, workspace, session=slug).session
         if session is None:
             return Page([], 0, paging.page, paging.size)
         items, total = view.peers.page_of_session(session.key, paging.reverse, paging.size, paging.offset)
@@ -291,11 +300,11 @@ def members_page(rt: Runtime, who: Principal, workspace: str, slug: str, paging:
 
 def get_peer_config(rt: Runtime, who: Principal, workspace: str, slug: str, peer: str) -> MemberConfig:
     """Also of a member that left."""
-    access.require(who, workspace, session=slug, member=True)
-    access.require_own_peer(who, peer)
+    policy.require(who, workspace, session=slug, member=True)
+    policy.require_own_peer(who, peer)
     with rt.storage.read() as view:
-        located = places.locate(view, workspace, session=slug, peer=peer)
-        naming.refuse_scope(peer, located.peer, ("path", "peer_id"), unknown_too=False)
+        located = visibility.locate(view, workspace, session=slug, peer=peer)
+        validation.refuse_scope(peer, located.peer, ("path", "peer_id"), unknown_too=False)
         member = None
         if located.session is not None and located.peer is not None:
             member = view.members.one(located.session.key, located.peer.key)
@@ -306,12 +315,12 @@ def get_peer_config(rt: Runtime, who: Principal, workspace: str, slug: str, peer
 
 def set_peer_config(rt: Runtime, who: Principal, workspace: str, slug: str, peer: str, config: MemberConfig) -> None:
     """Merge the given switches into a membership. A peer that never was a member joins."""
-    access.require(who, workspace, session=slug)
+    policy.require(who, workspace, session=slug)
 
     def change(view: View) -> None:
         place, session = require(view, workspace, slug, lock=True)
         found = view.peers.by_slug(place.key, peer)
-        naming.refuse_scope(peer, found, ("path", "peer_id"), unknown_too=False)
+        validation.refuse_scope(peer, found, ("path", "peer_id"), unknown_too=False)
         if found is None:
             raise NotFound(f"Peer {peer} not found in workspace {workspace}")
         member = view.members.one(session.key, found.key, lock=True)
@@ -333,7 +342,7 @@ def set_peer_config(rt: Runtime, who: Principal, workspace: str, slug: str, peer
 
 def summaries(rt: Runtime, who: Principal, workspace: str, slug: str) -> dict[str, Summary]:
     """The newest summaries by kind (`short`, `long`); none of an unknown session."""
-    access.require(who, workspace, session=slug, member=True)
+    policy.require(who, workspace, session=slug, member=True)
     with rt.storage.read() as view:
-        session = places.locate(view, workspace, session=slug).session
+        session = visibility.locate(view, workspace, session=slug).session
         return {} if session is None else view.summaries.of_session(session.key)

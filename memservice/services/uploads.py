@@ -9,16 +9,20 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
-from memservice.domain.chunks import Chunk, chunks
 from memservice.domain.errors import InvalidInput, Problem, TooLarge, UnsupportedMedia
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Message
+from memservice.domain.text.chunks import (
+    Chunk,
+    chunks,
+)
 from memservice.domain.values import shown, strip_nul
 from memservice.runtime import Runtime
-from memservice.services import access, messages
+from memservice.services import messages
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
 from memservice.services.documents import plain
 from memservice.services.messages import Draft
-from memservice.services.principal import Principal
 
 PDF, JSON = "application/pdf", "application/json"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -62,7 +66,7 @@ def create(
 
     Raises TooLarge, UnsupportedMedia, InvalidInput (a file that cannot be read), and what `messages.create` raises.
     """
-    access.require(who, workspace, session=session)
+    policy.require(who, workspace, session=session)
     check_size(rt, len(file.data))
     kind = kind_of(file)
     text: str = strip_nul(_text(rt, kind, file.data))

@@ -21,9 +21,11 @@ from memservice.domain.records import DELETING, FAILED, PAUSED, PENDING, Deliver
 from memservice.domain.times import wire_seconds
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import access, outbox, workspaces
+from memservice.services import workspaces
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.principal import Principal
+from memservice.services.tasks import outbox
 from memservice.spi.storage import View
 
 QUEUE_EMPTY, TEST = "queue_empty", "test"
@@ -70,7 +72,7 @@ class DeadLetter:
 
 def register(rt: Runtime, who: Principal, workspace: str, url: str) -> Registered:
     """The workspace's endpoint of that URL, made if there is none. The URL is checked by the transport of its scheme."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
     address: str = strip_nul(url).strip()
     check_url(rt, address)
 
@@ -112,7 +114,7 @@ def check_url(rt: Runtime, url: str) -> None:
 
 
 def page(rt: Runtime, who: Principal, workspace: str, paging: Paging) -> Page[WebhookEndpoint]:
-    access.require(who, workspace)
+    policy.require(who, workspace)
     with rt.storage.read() as view:
         place = view.workspaces.by_slug(workspace)
         if place is None:
@@ -139,7 +141,7 @@ def _unknown(workspace: str, uid: str) -> NotFound:
 
 def delete(rt: Runtime, who: Principal, workspace: str, uid: str) -> None:
     """Forget an endpoint, what waits to be delivered to it, and the record of what was."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
 
     def remove(view: View) -> None:
         # Held, so that an attempt that ends at this moment is recorded before its endpoint's records go, or not at all.
@@ -154,7 +156,7 @@ def delete(rt: Runtime, who: Principal, workspace: str, uid: str) -> None:
 
 def send_test(rt: Runtime, who: Principal, workspace: str) -> None:
     """Deliver a test event to every endpoint of the workspace."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
 
     def store(view: View) -> Event | None:
         place = view.workspaces.by_slug(workspace)
@@ -207,7 +209,7 @@ def queue_empty(rt: Runtime, view: View, task: Task) -> Event | None:
 
 def deliveries(rt: Runtime, who: Principal, workspace: str, uid: str, paging: Paging) -> Page[Delivery]:
     """Attempts to deliver to an endpoint, newest first."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
     with rt.storage.read() as view:
         key = _require(view, workspace, uid).key
         return read_page(
@@ -219,7 +221,7 @@ def deliveries(rt: Runtime, who: Principal, workspace: str, uid: str, paging: Pa
 
 def dead_letters(rt: Runtime, who: Principal, workspace: str, uid: str, paging: Paging) -> Page[DeadLetter]:
     """Events that an endpoint never took, oldest first."""
-    access.require(who, workspace)
+    policy.require(who, workspace)
     with rt.storage.read() as view:
         condition = where(unit=outbox.webhook_unit(_require(view, workspace, uid)), state=FAILED)
         return read_page(
@@ -239,7 +241,7 @@ def redeliver(rt: Runtime, who: Principal, workspace: str, uid: str) -> Task:
 
     What still waits for its next try is tried at once; what rests gets all its tries again. Only what was delivered is queued anew.
     """
-    access.require(who, workspace)
+    policy.require(who, workspace)
 
     def store(view: View) -> Task:
         place = view.workspaces.by_slug(workspace)

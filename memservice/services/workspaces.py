@@ -12,22 +12,23 @@ from memservice.domain.filters import parse_filters, resources
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, Workspace
 from memservice.runtime import Runtime
-from memservice.services import access, naming
+from memservice.services import validation
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.principal import Principal
 from memservice.spi.rows import UniqueViolation
 from memservice.spi.storage import View
 
 
 def ensure(
-    rt: Runtime, view: View, slug: str, loc: naming.Loc = ("path", "workspace_id"), *, lock: bool = False, **fields: Any
+    rt: Runtime, view: View, slug: str, loc: validation.Loc = ("path", "workspace_id"), *, lock: bool = False, **fields: Any
 ) -> tuple[Workspace, bool]:
     """The workspace of that name, its row held until commit if it is to be changed, and whether it was created now. `fields` are its
     columns if it is."""
     found = view.workspaces.by_slug(slug, lock=lock)
     if found is not None:
         return found, False
-    naming.require_name(slug, loc)
+    validation.require_name(slug, loc)
     uid = new_uid()
     workspace = Workspace(uid=uid, slug=slug, v1_name=slug, created_at=rt.clock(), **fields)
     try:
@@ -62,20 +63,20 @@ def get_or_create(
 ) -> tuple[Workspace, bool]:
     """The workspace and whether it was created now. An existing one is returned as it is: the body changes nothing. A key of a peer or a
     session creates one without metadata and configuration only."""
-    access.require_key_of(who, slug)
-    naming.require_name(slug, ("body", "id"))
-    stored = naming.metadata(metadata) or {}
-    settings = naming.settings_of(rt, config) or {}
+    policy.require_key_of(who, slug)
+    validation.require_name(slug, ("body", "id"))
+    stored = validation.metadata(metadata) or {}
+    settings = validation.settings_of(rt, config) or {}
     with rt.storage.read() as view:
         found = view.workspaces.by_slug(slug)
     if found is not None:
         return found, False
-    access.require_bare_workspace(who, stored, settings)
+    policy.require_bare_workspace(who, stored, settings)
     return rt.storage.write(lambda view: ensure(rt, view, slug, ("body", "id"), metadata=stored, configuration=settings))
 
 
 def page(rt: Runtime, who: Principal, filters: object, paging: Paging) -> Page[Workspace]:
-    access.require_admin(who)
+    policy.require_admin(who)
     condition = parse_filters(filters, resources.WORKSPACE)
     with rt.storage.read() as view:
         return read_page(
@@ -87,9 +88,9 @@ def page(rt: Runtime, who: Principal, filters: object, paging: Paging) -> Page[W
 
 def update(rt: Runtime, who: Principal, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None) -> Workspace:
     """Metadata is replaced, configuration merged by section; None leaves either. Creates a workspace that is missing."""
-    access.require(who, slug)
-    stored = naming.metadata(metadata)
-    settings = naming.settings_of(rt, config)
+    policy.require(who, slug)
+    stored = validation.metadata(metadata)
+    settings = validation.settings_of(rt, config)
 
     def change(view: View) -> Workspace:
         workspace, created = ensure(rt, view, slug, lock=True, metadata=stored or {}, configuration=settings or {})

@@ -10,7 +10,10 @@ from contextlib import contextmanager, suppress
 
 from memservice.domain.errors import MemserviceError
 from memservice.runtime import Runtime
-from memservice.services.observing import count_waiting, observe
+from memservice.services.events.wiring import (
+    count_waiting,
+    observe,
+)
 from memservice.settings import Settings
 from memservice.telemetry.endpoint import MetricsEndpoint
 from memservice.telemetry.metrics import DIRECTORY, Metrics

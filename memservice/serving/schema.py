@@ -7,7 +7,7 @@ import threading
 
 from memservice.domain.errors import SchemaVersionError, Unavailable
 from memservice.runtime import Runtime
-from memservice.services import upkeep
+from memservice.services import store_compatibility
 
 log = logging.getLogger("memservice.start")
 
@@ -23,7 +23,7 @@ def wait_for_schema(runtime: Runtime, stop: threading.Event) -> bool:
     while not stop.is_set():
         try:
             runtime.storage.check()
-            upkeep.check(runtime)
+            store_compatibility.check(runtime)
             return True
         except (SchemaVersionError, Unavailable) as error:
             if waited >= TOLD_AFTER and str(error) != told:

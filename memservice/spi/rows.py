@@ -1,6 +1,6 @@
 """The storage primitives: the seven operations a stranger implements to have a correct storage.
 
-Everything else that services ask of a storage is written once over these, in `memservice.spi.nouns`; a storage overrides a
+Everything else that services ask of a storage is written once over these, in `memservice.spi.repositories`; a storage overrides a
 noun to be fast, never to be different.
 """
 

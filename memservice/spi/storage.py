@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
-from memservice.spi import nouns
+from memservice.spi import repositories
 from memservice.spi.capabilities import Capability
 from memservice.spi.rows import Rows
 from memservice.spi.text import TextIndex
@@ -32,60 +32,60 @@ class View:
         return nullcontext()
 
     @cached_property
-    def workspaces(self) -> nouns.Workspaces:
-        return nouns.Workspaces(self.rows)
+    def workspaces(self) -> repositories.Workspaces:
+        return repositories.Workspaces(self.rows)
 
     @cached_property
-    def peers(self) -> nouns.Peers:
-        return nouns.Peers(self.rows)
+    def peers(self) -> repositories.Peers:
+        return repositories.Peers(self.rows)
 
     @cached_property
-    def sessions(self) -> nouns.Sessions:
-        return nouns.Sessions(self.rows)
+    def sessions(self) -> repositories.Sessions:
+        return repositories.Sessions(self.rows)
 
     @cached_property
-    def members(self) -> nouns.Members:
-        return nouns.Members(self.rows)
+    def members(self) -> repositories.Members:
+        return repositories.Members(self.rows)
 
     @cached_property
-    def messages(self) -> nouns.Messages:
-        return nouns.Messages(self.rows)
+    def messages(self) -> repositories.Messages:
+        return repositories.Messages(self.rows)
 
     @cached_property
-    def summaries(self) -> nouns.Summaries:
-        return nouns.Summaries(self.rows)
+    def summaries(self) -> repositories.Summaries:
+        return repositories.Summaries(self.rows)
 
     @cached_property
-    def cards(self) -> nouns.Cards:
-        return nouns.Cards(self.rows)
+    def cards(self) -> repositories.Cards:
+        return repositories.Cards(self.rows)
 
     @cached_property
-    def conclusions(self) -> nouns.Conclusions:
-        return nouns.Conclusions(self.rows)
+    def conclusions(self) -> repositories.Conclusions:
+        return repositories.Conclusions(self.rows)
 
     @cached_property
-    def tasks(self) -> nouns.Tasks:
-        return nouns.Tasks(self.rows)
+    def tasks(self) -> repositories.Tasks:
+        return repositories.Tasks(self.rows)
 
     @cached_property
-    def spaces(self) -> nouns.Spaces:
-        return nouns.Spaces(self.rows)
+    def spaces(self) -> repositories.Spaces:
+        return repositories.Spaces(self.rows)
 
     @cached_property
-    def webhooks(self) -> nouns.Webhooks:
-        return nouns.Webhooks(self.rows)
+    def webhooks(self) -> repositories.Webhooks:
+        return repositories.Webhooks(self.rows)
 
     @cached_property
-    def keys(self) -> nouns.Keys:
-        return nouns.Keys(self.rows)
+    def keys(self) -> repositories.Keys:
+        return repositories.Keys(self.rows)
 
     @cached_property
-    def usage(self) -> nouns.Ledger:
-        return nouns.Ledger(self.rows)
+    def usage(self) -> repositories.Ledger:
+        return repositories.Ledger(self.rows)
 
     @cached_property
-    def facts(self) -> nouns.Facts:
-        return nouns.Facts(self.rows)
+    def facts(self) -> repositories.Facts:
+        return repositories.Facts(self.rows)
 
 
 @dataclass(frozen=True, slots=True)

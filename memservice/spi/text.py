@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from memservice.domain.ranking import TextHit, TextMatches
 from memservice.spi.capabilities import Capability
-from memservice.spi.where import Where
+from memservice.spi.index_filter import Where
 
 if TYPE_CHECKING:
     from memservice.spi.storage import View
@@ -19,7 +19,7 @@ __all__ = ["TextHit", "TextIndex", "TextMatches", "TextRow"]
 
 @dataclass(frozen=True, slots=True)
 class TextRow:
-    """One row to index: `terms` are the output of `memservice.domain.text.analyse`, in order, with repetitions."""
+    """One row to index: `terms` are the output of `memservice.domain.text.analysis.analyse`, in order, with repetitions."""
 
     key: int
     terms: Sequence[str]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
-from memservice.spi.where import Where
+from memservice.spi.index_filter import Where
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
+from memservice.spi.index_filter import Where
 from memservice.spi.storage import View
-from memservice.spi.where import Where
 
 I = TypeVar("I")  # noqa: E741 - an index
 T = TypeVar("T")

@@ -13,8 +13,11 @@ from typing import Any
 
 import pytest
 
+from memservice.spi.index_filter import (
+    EVERYTHING,
+    Where,
+)
 from memservice.spi.text import TextIndex, TextMatches, TextRow
-from memservice.spi.where import EVERYTHING, Where
 from memservice.testing.indexes import HOSTILE, MANY_TONGUES, NOON, SECOND, Engine, RolledBack, only
 
 OpenTextIndex = Callable[[], Engine[TextIndex]]

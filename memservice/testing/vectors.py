@@ -16,8 +16,11 @@ import pytest
 
 from memservice.domain.records import ACTIVE, Space
 from memservice.spi.capabilities import Capability
+from memservice.spi.index_filter import (
+    EVERYTHING,
+    Where,
+)
 from memservice.spi.vectors import VectorHit, VectorIndex, VectorRow
-from memservice.spi.where import EVERYTHING, Where
 from memservice.testing.indexes import HOSTILE, MANY_TONGUES, NOON, SECOND, Engine, RolledBack, only
 from memservice.testing.storage.base import together
 

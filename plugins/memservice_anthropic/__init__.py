@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memservice.domain.errors import ConfigurationError
 from memservice.hookspecs import hookimpl
 from memservice.spi.providers import Context, LanguageModelProvider, Settings
-from memservice_http.place import Place
+from memservice_http.connection import Place
 
 if TYPE_CHECKING:
     from memservice.spi.llm import LanguageModel

@@ -20,7 +20,7 @@ from memservice_http.chat import (
     turns_of,
     whole,
 )
-from memservice_http.learning import Part
+from memservice_http.features import Part
 
 _EFFORTS = {"minimal": "low"}
 """Ours that Anthropic calls otherwise."""

@@ -41,7 +41,7 @@ def pieces(request: AnswerRequest) -> list[Piece]:
 
 def terms(text: str) -> set[str]:
     """Terms by which texts are compared, as search sees them."""
-    from memservice.domain.text import analyse
+    from memservice.domain.text.analysis import analyse
 
     return set(analyse(text))
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from memservice_extractive.countries import is_large
 from memservice_extractive.fact_forms import CARD_FORMS, SLOT_FORMS
 from memservice_extractive.language import UNSPACED, detect
-from memservice_extractive.places import is_large
 from memservice_extractive.sentences import LONGEST
 from memservice_extractive.worth import core, judge, without_quotations
 

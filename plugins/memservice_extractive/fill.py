@@ -10,10 +10,18 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from memservice.domain.json_shape import Enums, frozen, misfit
+from memservice.domain.json_schema import (
+    Enums,
+    frozen,
+    misfit,
+)
 from memservice_extractive.evidence import Piece, cited, terms
+from memservice_extractive.json_schema import (
+    matches,
+    resolved,
+    types_of,
+)
 from memservice_extractive.language import fold
-from memservice_extractive.shapes import matches, resolved, types_of
 
 Schema = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memservice.domain.normal_forms import normalize
+from memservice.domain.text.normal_forms import normalize
 from memservice_extractive.lexicon import FIRST_PERSON, STOP
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f々〇"

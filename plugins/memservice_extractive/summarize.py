@@ -129,7 +129,7 @@ def _vectors(texts: Sequence[str]) -> NDArray[np.float64]:
 
     import numpy as np
 
-    from memservice.domain.text import analyse
+    from memservice.domain.text.analysis import analyse
 
     bags = [Counter(analyse(text)) for text in texts]
     spread = Counter(term for bag in bags for term in bag)

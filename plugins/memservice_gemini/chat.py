@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, ToolCall, Turn
 from memservice_http.chat import OBJECT, SCHEMA, Form, HttpModel, Reading, call, mode_of, refused, system_and_rest, turns_of, whole
-from memservice_http.learning import Part
+from memservice_http.features import Part
 
 _REFUSING = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "LANGUAGE", "OTHER"})
 _STUMBLED = frozenset(

@@ -1,7 +1,7 @@
 """Feature hashing of words, character n-grams and neighbouring words into 384 dimensions.
 
 The vector is a pure function of the text: no statistics of any corpus, no state, no salted `hash()`. Whoever changes a number or a rule
-here, or in `memservice.domain.text.words`, changes the vectors of every text and has to change `ID`.
+here, or in `memservice.domain.text.analysis.words`, changes the vectors of every text and has to change `ID`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memservice.domain.text import words
-from memservice.domain.words import STOP_WORDS
+from memservice.domain.text.analysis import words
+from memservice.domain.text.words import STOP_WORDS
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
 

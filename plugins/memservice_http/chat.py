@@ -14,7 +14,10 @@ from memservice.domain.ids import new_uid
 from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, Refusal, ToolCall, Turn
 from memservice.spi.providers import Context
 from memservice_http.client import Endpoint, Exchange
-from memservice_http.learning import Learned, Part
+from memservice_http.features import (
+    Learned,
+    Part,
+)
 
 T = TypeVar("T")
 

@@ -9,7 +9,10 @@ from memservice.domain.errors import ConfigurationError
 from memservice.hookspecs import hookimpl
 from memservice.spi.capabilities import Capability
 from memservice.spi.providers import Context, EmbedderProvider, LanguageModelProvider, Settings
-from memservice_http.place import EmbeddingPlace, Place
+from memservice_http.connection import (
+    EmbeddingPlace,
+    Place,
+)
 
 if TYPE_CHECKING:
     from memservice.spi.embedding import Embedder

@@ -8,7 +8,7 @@ from typing import Any
 
 from memservice.spi.llm import Completion, CompletionRequest, ToolCall, Turn
 from memservice_http.chat import OBJECT, SCHEMA, Form, HttpModel, Reading, arguments_of, call, mode_of, refused, turns_of, whole
-from memservice_http.learning import Part
+from memservice_http.features import Part
 
 PATH = "/chat/completions"
 

@@ -27,13 +27,13 @@ def _open_jsonl(settings: Settings, context: Context) -> WebhookTransport:
 
 
 def _http_world(folder: Path, context: Context) -> AbstractContextManager[World]:
-    from memservice_webhooks.worlds import http_world
+    from memservice_webhooks.fixtures import http_world
 
     return http_world()
 
 
 def _jsonl_world(folder: Path, context: Context) -> AbstractContextManager[World]:
-    from memservice_webhooks.worlds import jsonl_world
+    from memservice_webhooks.fixtures import jsonl_world
 
     return jsonl_world(folder)
 

@@ -18,11 +18,11 @@ from werkzeug.test import TestResponse
 
 from backends.stores import undone
 from memservice.app import create_app
-from memservice.domain.jwt_claims import Claims
-from memservice.domain.jwt_signing import Signer
+from memservice.domain.auth.jwt_claims import Claims
+from memservice.domain.auth.jwt_signing import Signer
 from memservice.runtime import Runtime, open_runtime
-from memservice.services import keys
-from memservice.services.principal import Principal
+from memservice.services.auth import api_keys
+from memservice.services.auth.principal import Principal
 from memservice.settings import Settings, load_settings
 
 SECRET = "a secret for tests only, and a long one at that"
@@ -91,8 +91,8 @@ class Keyed:
         assert answer.status_code // 100 == 2, f"{method} {path}: {answer.status_code} {answer.text[:300]}"
         return answer.get_json() if answer.data else None
 
-    def mint(self, workspace: str | None = None, peer: str | None = None, session: str | None = None) -> keys.Minted:
-        return keys.mint(self.runtime, ALL, keys.Wanted(workspace=workspace, peer=peer, session=session))
+    def mint(self, workspace: str | None = None, peer: str | None = None, session: str | None = None) -> api_keys.Minted:
+        return api_keys.mint(self.runtime, ALL, api_keys.Wanted(workspace=workspace, peer=peer, session=session))
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ def populate(keyed: Keyed) -> Places:
     keyed.do("POST", f"{at}/scopes", {"id": "team"})
     keyed.do("POST", f"{at}/scopes/team/sessions", {"session_ids": ["room"]})
     revoked, revoked_foreign = keyed.mint(), signed({"ad": True, "t": "once"})
-    keys.revoke(keyed.runtime, ALL, revoked.key.uid)
-    keys.revoke_token(keyed.runtime, ALL, revoked_foreign)
+    api_keys.revoke(keyed.runtime, ALL, revoked.key.uid)
+    api_keys.revoke_token(keyed.runtime, ALL, revoked_foreign)
     return Places(message["id"], conclusion["id"], endpoint["id"], keyed.mint("acme").key.uid, revoked.token, revoked_foreign)
 
 

@@ -17,12 +17,12 @@ from backends.vector_stores import vector_store
 from memservice.app import create_app
 from memservice.domain.filters import where
 from memservice.domain.records import Task
-from memservice.pipeline.runner import run
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services import outbox
+from memservice.services.tasks import outbox
 from memservice.settings import load_settings
 from memservice.spi.storage import View
+from memservice.worker.runner import run
 
 _numbers = count(1)
 

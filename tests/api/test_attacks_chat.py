@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memservice.services import chat
-from memservice.services.toolbox import Tools
+from memservice.services.chat import chat
+from memservice.services.chat.tools import Tools
 
 if TYPE_CHECKING:
     from api.conftest import Api

@@ -20,7 +20,7 @@ from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.domain.errors import ConfigurationError
 from memservice.runtime import utc_now
-from memservice.services import keys
+from memservice.services.auth import api_keys
 from memservice.settings import Settings, load_settings
 
 ALICE = signed({"w": "acme", "p": "alice"})
@@ -381,7 +381,7 @@ def test_the_secret_is_changed_without_a_key_failing(tmp_path: Path) -> None:
     for keyed in (accepting, signing):
         assert [status(keyed, token) for token in (old_key, without_id, new_key)] == [200] * 3
     assert status(before, new_key) == 401
-    keys.revoke_token(signing.runtime, ALL, without_id)
+    api_keys.revoke_token(signing.runtime, ALL, without_id)
     assert [status(keyed, without_id) for keyed in (before, accepting, signing)] == [401] * 3
     after = Keyed.open(uri, AUTH_JWT_SECRET=new)
     assert [status(after, token) for token in (old_key, without_id, new_key)] == [401, 401, 200]

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memservice.domain.errors import Unauthorised
-from memservice.services.chat import ChatOptions, ask_peer
-from memservice.services.principal import Principal
+from memservice.services.auth.principal import Principal
+from memservice.services.chat.chat import (
+    ChatOptions,
+    ask_peer,
+)
 
 if TYPE_CHECKING:
     from api.conftest import Api

@@ -9,7 +9,7 @@ import pytest
 
 from memservice.domain.filters import where
 from memservice.domain.records import Member, Message, Session, Task
-from memservice.pipeline.worker import Worker
+from memservice.worker.polling import Worker
 
 if TYPE_CHECKING:
     from api.conftest import Api

@@ -15,9 +15,9 @@ from api.three import three as three
 from api.v1_world import uid
 from memservice.app import create_app
 from memservice.domain.records import Metamessage, NamedCollection
-from memservice.pipeline.worker import Worker
 from memservice.runtime import open_runtime
 from memservice.settings import load_settings
+from memservice.worker.polling import Worker
 
 TORTOISE = "I adopted a tortoise named Balthazar."
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memservice.domain.records import ARCHIVED
-from memservice.pipeline.worker import Worker
+from memservice.worker.polling import Worker
 
 if TYPE_CHECKING:
     from api.conftest import Api

@@ -10,10 +10,10 @@ import pytest
 from memservice.app import create_app
 from memservice.domain.filters import where
 from memservice.domain.records import Task
-from memservice.pipeline.runner import run
 from memservice.runtime import open_runtime
-from memservice.services import outbox
+from memservice.services.tasks import outbox
 from memservice.settings import load_settings
+from memservice.worker.runner import run
 
 if TYPE_CHECKING:
     from api.conftest import Api

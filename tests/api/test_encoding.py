@@ -12,13 +12,23 @@ from flask import Flask
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memservice.api.schemas import conclusions, configuration, messages, peers, sessions, workspaces
-from memservice.api.schemas.base import Shape, page_of
-from memservice.api.schemas.encoding import encoder
-from memservice.api.schemas.service import Health
+from memservice.api.encoding import encoder
+from memservice.api.schema import (
+    Shape,
+    page_of,
+)
+from memservice.api.service_schemas import Health
+from memservice.api.v3.schemas import (
+    conclusions,
+    configuration,
+    messages,
+    peers,
+    sessions,
+    workspaces,
+)
 from memservice.domain.records import Conclusion, Message, Peer, Session, Summary, Workspace
 from memservice.services.paging import Page
-from memservice.services.queue import QueueStatus
+from memservice.services.tasks.queue_status import QueueStatus
 
 PATH = {"workspace_id": "w", "session_id": "s"}
 _TIMES = st.datetimes(timezones=st.just(UTC), min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30))  # noqa: DTZ001 - bounds are naive

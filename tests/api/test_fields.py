@@ -8,9 +8,28 @@ from typing import Any
 import pytest
 from marshmallow import Schema, ValidationError, fields
 
-from memservice.api.schemas.base import Shape
-from memservice.api.schemas.checks import Length, OneOf, Pattern, Range
-from memservice.api.schemas.fields import MOST_TOLD, Coded, Flag, ListOf, MapOf, Moment, Name, Number, Object, OneOrMore, Part, Text, Whole
+from memservice.api.fields import (
+    MOST_TOLD,
+    Coded,
+    Flag,
+    ListOf,
+    MapOf,
+    Moment,
+    Name,
+    Number,
+    Object,
+    OneOrMore,
+    Part,
+    Text,
+    Whole,
+)
+from memservice.api.schema import Shape
+from memservice.api.validators import (
+    Length,
+    OneOf,
+    Pattern,
+    Range,
+)
 
 
 def read(field: fields.Field[Any], value: object) -> Any:

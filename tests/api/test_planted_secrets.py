@@ -22,8 +22,8 @@ from api.auth_world import Keyed, signed
 from api.test_attacks_across import filled, routes
 from memservice.domain.records import SHORT, Message, Summary
 from memservice.runtime import utc_now
-from memservice.services import keys as key_services
-from memservice.services.principal import Principal
+from memservice.services.auth import api_keys as key_services
+from memservice.services.auth.principal import Principal
 from memservice.spi.storage import View
 
 T = TypeVar("T")

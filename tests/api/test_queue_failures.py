@@ -11,10 +11,10 @@ from flask.testing import FlaskClient
 
 from backends.stores import sqlite_store_at
 from memservice.app import create_app
-from memservice.pipeline.worker import Worker
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
+from memservice.worker.polling import Worker
 from pipeline.fakes import Scripted
 
 W = "/v3/workspaces/w"

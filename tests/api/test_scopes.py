@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memservice.domain.records import SCOPE_PREFIX, Peer, ScopeSession
-from memservice.pipeline.worker import Worker
-from memservice.services import representation
+from memservice.services.retrieval import representation
+from memservice.worker.polling import Worker
 
 if TYPE_CHECKING:
     from api.conftest import Api

@@ -12,7 +12,7 @@ import pytest
 from memservice.api import shared_answer
 from memservice.api.shared_answer import SharedAnswer
 from memservice.app import create_app
-from memservice.pipeline import doctor
+from memservice.operations import doctor
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
 

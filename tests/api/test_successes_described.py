@@ -23,7 +23,6 @@ from memservice.api.routing import walk
 from memservice.app import create_app
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Usage
-from memservice.pipeline.worker import Worker
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import indexing
@@ -31,6 +30,7 @@ from memservice.settings import load_settings
 from memservice.spi.reasoner import Answered, AnswerRequest, Consolidated, ConsolidateRequest
 from memservice.spi.storage import View
 from memservice.spi.toolbox import Step, ToolUse
+from memservice.worker.polling import Worker
 from pipeline.fakes import Scripted
 from receiver import LOOPBACK, Receiver, receiving
 

@@ -13,7 +13,7 @@ from api.three import writer as writer
 from api.three_nouns import SharedNouns
 from api.three_nouns import talk as talk
 from api.v1_world import uid
-from memservice.pipeline.worker import Worker
+from memservice.worker.polling import Worker
 
 pytestmark = pytest.mark.every_index
 

@@ -16,9 +16,9 @@ from api.three_model import ACTIVE, ARCHIVED, DELETING, Note, Peer, Session, Wor
 from backends.stores import sqlite_store_at, store_of
 from examples import examples
 from memservice.app import create_app
-from memservice.pipeline.worker import Worker
 from memservice.runtime import Runtime, open_runtime
 from memservice.settings import load_settings
+from memservice.worker.polling import Worker
 
 LATER = st.sampled_from(["v2", "v3"])
 PLACES = st.sampled_from(["acme", "globex", "Acme & Sons"])

@@ -11,8 +11,8 @@ import pytest
 
 from api.auth_world import ALL, Keyed, signed
 from backends.stores import store_of
-from memservice.pipeline.worker import Worker
-from memservice.services import keys
+from memservice.services.auth import api_keys
+from memservice.worker.polling import Worker
 
 pytestmark = pytest.mark.every_storage
 
@@ -228,7 +228,7 @@ def test_a_token_without_an_id_goes_by_its_names_alone(world: World) -> None:
     assert world.status(token, "v3", "the workspace") == OPEN
     world.make_again()
     assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [OPEN] * 3
-    keys.revoke_token(world.keyed.runtime, ALL, token)
+    api_keys.revoke_token(world.keyed.runtime, ALL, token)
     assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [SHUT] * 3
 
 

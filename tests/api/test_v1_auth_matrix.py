@@ -15,7 +15,7 @@ from werkzeug.test import TestResponse
 from api.auth_world import ALL, Keyed, Places, populate, signed
 from api.test_auth_matrix import ANYBODY, EVERYWHERE, HEADERS, _contents
 from memservice.app import create_app
-from memservice.services import keys
+from memservice.services.auth import api_keys
 from memservice.settings import load_settings
 
 KEYS: dict[str, dict[str, Any]] = {
@@ -339,7 +339,7 @@ def test_the_list_does_not_show_a_key_of_a_collection_as_one_of_its_workspace(wo
 
 
 def test_a_revoked_key_of_another_server_is_listed_by_what_it_opened(world: World) -> None:
-    keys.revoke_token(world.keyed.runtime, ALL, world.key("user"))
+    api_keys.revoke_token(world.keyed.runtime, ALL, world.key("user"))
     (key,) = [item for item in world.keyed.do("GET", "/v3/keys?size=100")["items"] if item["peer_id"] == "alice"]
     assert (key["label"], key["workspace_id"], key["revoked_at"] is not None) == ("without an id, goes by its names", "acme", True)
 

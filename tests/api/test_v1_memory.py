@@ -7,7 +7,7 @@ import pytest
 from api.conftest import Api
 from api.v1_world import First, uid
 from memservice.domain.records import Document, Metamessage, NamedCollection
-from memservice.pipeline.worker import Worker
+from memservice.worker.polling import Worker
 
 pytestmark = pytest.mark.every_index
 

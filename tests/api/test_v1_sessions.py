@@ -7,9 +7,9 @@ import pytest
 from api.conftest import Api
 from api.v1_world import First, uid
 from memservice.app import create_app
-from memservice.pipeline.worker import Worker
 from memservice.runtime import open_runtime
 from memservice.settings import load_settings
+from memservice.worker.polling import Worker
 
 pytestmark = pytest.mark.every_index
 

@@ -11,9 +11,9 @@ import pytest
 
 from backends.stores import sqlite_store_at
 from memservice.app import create_app
-from memservice.pipeline.worker import Worker
 from memservice.runtime import Runtime, open_runtime
 from memservice.settings import load_settings
+from memservice.worker.polling import Worker
 from receiver import LOOPBACK, Receiver
 
 if TYPE_CHECKING:

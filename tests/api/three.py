@@ -14,8 +14,8 @@ from flask import Flask
 from api.conftest import Api, _numbers
 from api.second import Second
 from api.v1_world import First, uid
-from memservice.pipeline.worker import Worker
 from memservice.runtime import Runtime
+from memservice.worker.polling import Worker
 
 GENERATIONS = ("v1", "v2", "v3")
 ALICE = "alice"

@@ -14,10 +14,15 @@ from backends.vector_stores import vector_store
 from memservice.domain.records import Conclusion, Workspace
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services import conclusions, indexing, messages, upkeep
+from memservice.services import (
+    conclusions,
+    indexing,
+    messages,
+    store_compatibility,
+)
+from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.messages import Draft
-from memservice.services.principal import Principal
 from memservice.services.transfer import export
 from memservice.services.transfer.copying import Different, copy
 from memservice.services.transfer.export import Wanted
@@ -36,7 +41,7 @@ def store(uri: str, folder: Path, *plugins: object, **more: str) -> Iterator[Run
     settings = load_settings(environ={"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal", **more}, cwd=folder)
     runtime = Runtime(settings, load_plugins(settings, extra=plugins))
     runtime.storage.migrate()
-    upkeep.settle(runtime)
+    store_compatibility.settle(runtime)
     try:
         yield runtime
     finally:

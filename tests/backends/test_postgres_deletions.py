@@ -16,13 +16,19 @@ from backends.stores import store_of
 from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import where
 from memservice.domain.records import ACTIVE, DELETING, Member, Workspace
-from memservice.pipeline.worker import Worker
 from memservice.runtime import Runtime, open_runtime
-from memservice.services import cloning, erasure, messages, sessions, workspaces
+from memservice.services import (
+    cloning,
+    deletion,
+    messages,
+    sessions,
+    workspaces,
+)
+from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
-from memservice.services.principal import Principal
 from memservice.services.sessions import MemberConfig
 from memservice.settings import load_settings
+from memservice.worker.polling import Worker
 
 ME = Principal(admin=True)
 
@@ -76,7 +82,7 @@ def meanwhile(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
 
 def test_a_workspace_that_is_deleted_while_it_is_changed_stays_deleted(runtime: Runtime, meanwhile: Meanwhile) -> None:
     before = workspaces.update(runtime, ME, "w", {"n": 0}, None)
-    meanwhile.after(workspaces, "ensure", lambda: erasure.delete_workspace(runtime, ME, "w"))
+    meanwhile.after(workspaces, "ensure", lambda: deletion.delete_workspace(runtime, ME, "w"))
     workspaces.update(runtime, ME, "w", {"n": 1}, None)
     meanwhile.join()
     with runtime.storage.read() as view:
@@ -87,7 +93,7 @@ def test_a_workspace_that_is_deleted_while_it_is_changed_stays_deleted(runtime: 
 
 def test_a_message_of_a_new_session_never_goes_with_the_workspace_that_it_was_meant_for(runtime: Runtime, meanwhile: Meanwhile) -> None:
     before = workspaces.update(runtime, ME, "w", {"n": 0}, None)
-    meanwhile.after(workspaces, "ensure", lambda: erasure.delete_workspace(runtime, ME, "w"))
+    meanwhile.after(workspaces, "ensure", lambda: deletion.delete_workspace(runtime, ME, "w"))
     (message,) = messages.create(runtime, ME, "w", "s", [Draft("hello", "ann")])
     meanwhile.join()
     Worker(runtime).run_until_idle()
@@ -104,7 +110,7 @@ def test_a_workspace_with_a_session_that_is_just_being_stored_is_not_deleted(run
 
     def delete() -> None:
         with pytest.raises(Conflict) as found:
-            erasure.delete_workspace(runtime, ME, "w")
+            deletion.delete_workspace(runtime, ME, "w")
         refused.append(found.value)
 
     meanwhile.after(sessions, "ensure", delete)  # stored, not yet committed
@@ -118,8 +124,8 @@ def test_a_session_is_not_copied_into_a_workspace_that_is_deleted_meanwhile(runt
     messages.create(runtime, ME, "w", "s", [Draft("hello", "ann")])
 
     def delete() -> None:
-        erasure.delete_session(runtime, ME, "w", "s")
-        erasure.delete_workspace(runtime, ME, "w")
+        deletion.delete_session(runtime, ME, "w", "s")
+        deletion.delete_workspace(runtime, ME, "w")
 
     meanwhile.after(cloning, "original_of", delete)
     with pytest.raises(NotFound):
@@ -129,7 +135,7 @@ def test_a_session_is_not_copied_into_a_workspace_that_is_deleted_meanwhile(runt
 
 def test_nobody_joins_a_session_that_is_deleted_meanwhile(runtime: Runtime, meanwhile: Meanwhile) -> None:
     session = sessions.add_peers(runtime, ME, "w", "s", {"ann": MemberConfig()})
-    meanwhile.after(sessions, "_peers_to_join", lambda: erasure.delete_session(runtime, ME, "w", "s"))
+    meanwhile.after(sessions, "_peers_to_join", lambda: deletion.delete_session(runtime, ME, "w", "s"))
     with pytest.raises(NotFound):
         sessions.set_peers(runtime, ME, "w", "s", {"bob": MemberConfig()})
     meanwhile.join()
@@ -142,7 +148,7 @@ def test_a_message_whose_session_is_deleted_meanwhile_is_changed_before(runtime:
     (message,) = messages.create(runtime, ME, "w", "s", [Draft("hello", "ann")])
 
     def erase() -> None:
-        erasure.delete_session(runtime, ME, "w", "s")
+        deletion.delete_session(runtime, ME, "w", "s")
         Worker(runtime).run_until_idle()
 
     meanwhile.after(messages, "replace", erase)  # between the look and the write

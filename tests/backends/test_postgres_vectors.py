@@ -13,8 +13,11 @@ import pytest
 
 from backends.postgres_server import connect, drop_database
 from backends.postgres_store import empty, migrated, new_store, place
+from memservice.spi.index_filter import (
+    EVERYTHING,
+    Where,
+)
 from memservice.spi.vectors import VectorIndex
-from memservice.spi.where import EVERYTHING, Where
 from memservice.testing.indexes import Engine
 from memservice.testing.vectors import OURS, VectorIndexContract, keys, row, space
 from memservice_postgres.storage import PostgresStorage

@@ -13,15 +13,19 @@ from backends.postgres_server import connect
 from backends.stores import store_of
 from crash.processes import eventually
 from memservice.domain.records import Delivery, Task, WebhookEndpoint
-from memservice.pipeline.runner import run
-from memservice.pipeline.webhook import Webhook
+from memservice.pipeline.webhook_delivery import Webhook
 from memservice.runtime import Runtime, open_runtime
-from memservice.services import outbox, webhooks, workspaces
+from memservice.services import (
+    webhooks,
+    workspaces,
+)
+from memservice.services.auth.principal import Principal
 from memservice.services.paging import Paging
-from memservice.services.principal import Principal
+from memservice.services.tasks import outbox
 from memservice.settings import load_settings
-from memservice.spi.nouns.webhooks import Webhooks
+from memservice.spi.repositories.webhooks import Webhooks
 from memservice.spi.webhooks import Outcome
+from memservice.worker.runner import run
 from receiver import LOOPBACK, Receiver
 
 WHO, WORKSPACE = Principal(admin=True), "w"

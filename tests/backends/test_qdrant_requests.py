@@ -17,9 +17,9 @@ import pytest
 
 from memservice.domain.errors import ConfigurationError, IndexUnavailable
 from memservice.plugins import load_plugins
+from memservice.spi.index_filter import Where
 from memservice.spi.providers import Context
 from memservice.spi.vectors import VectorIndex
-from memservice.spi.where import Where
 from memservice.testing.indexes import NOON, SECOND
 from memservice.testing.vectors import OURS, THEIRS, at_angle, row, vector
 from memservice_qdrant.collections import collection_of

@@ -11,8 +11,8 @@ import pytest
 from qdrant_client import QdrantClient
 
 from backends.vector_stores import QDRANT
+from memservice.spi.index_filter import Where
 from memservice.spi.vectors import VectorIndex
-from memservice.spi.where import Where
 from memservice.testing.indexes import Engine
 from memservice.testing.vectors import OURS, THEIRS, WIDE, VectorIndexContract, at_angle, keys, row
 from memservice_qdrant.collections import collection_of

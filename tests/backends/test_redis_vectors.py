@@ -16,9 +16,12 @@ from backends.redis_vectors import StandIn, client_of, erase, index_at
 from memservice.domain.errors import ConfigurationError, IndexUnavailable
 from memservice.domain.records import Space
 from memservice.plugins import load_plugins
+from memservice.spi.index_filter import (
+    EVERYTHING,
+    Where,
+)
 from memservice.spi.providers import Context
 from memservice.spi.vectors import VectorIndex, VectorRow
-from memservice.spi.where import EVERYTHING, Where
 from memservice.testing.indexes import NOON, Engine
 from memservice.testing.vectors import OURS, THEIRS, VectorIndexContract, row, space
 from memservice_redis import attributes

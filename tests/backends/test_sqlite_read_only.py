@@ -15,7 +15,7 @@ from backends.sqlite_store import migrated, opened
 from e2e.server import MEMSERVICE
 from memservice.domain.errors import ConfigurationError, Unavailable
 from memservice.runtime import open_runtime
-from memservice.services.principal import Principal
+from memservice.services.auth.principal import Principal
 from memservice.services.workspaces import get_or_create
 from memservice.settings import load_settings
 from memservice_sqlite import connections, dialect

@@ -10,9 +10,9 @@ import pytest
 from backends.sqlite_store import migrated
 from memservice.domain.filters.ast import where
 from memservice.domain.records import Message
+from memservice.spi.index_filter import EVERYTHING
 from memservice.spi.storage import View
 from memservice.spi.text import TextRow
-from memservice.spi.where import EVERYTHING
 from memservice.testing.storage.base import NOW, World, populate
 from memservice_sqlite import reclaiming
 from memservice_sqlite.storage import SqliteStorage

@@ -12,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.sqlite_file import SqliteFile, open_whole
+from memservice.spi.index_filter import (
+    EVERYTHING,
+    Where,
+)
 from memservice.spi.text import TextIndex, TextMatches, TextRow
-from memservice.spi.where import EVERYTHING, Where
 from memservice.testing.indexes import Engine
 from memservice.testing.text import TextIndexContract
 from memservice_sqlite.text import LONGEST_TERM, SqliteTextIndex, token

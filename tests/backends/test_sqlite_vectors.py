@@ -18,9 +18,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from backends.sqlite_file import SqliteFile, open_whole, view_of
 from examples import examples
+from memservice.spi.index_filter import (
+    EVERYTHING,
+    Where,
+)
 from memservice.spi.storage import View
 from memservice.spi.vectors import VectorIndex
-from memservice.spi.where import EVERYTHING, Where
 from memservice.testing.indexes import Engine, RolledBack
 from memservice.testing.vectors import OURS, THEIRS, VectorIndexContract, at_angle, keys, row, space
 from memservice_sqlite.vectors import SqliteVectorIndex

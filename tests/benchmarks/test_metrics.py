@@ -11,7 +11,7 @@ from benchmarks.conversations import conversation, conversations
 from benchmarks.metrics import MEASURES, coverage, difference, figure, ndcg_at, recall_at, reciprocal_rank, within
 from benchmarks.neighbours import METHODS, Indexed, measure
 from benchmarks.public_sets import load_beam, load_locomo
-from memservice.domain.text import analyse
+from memservice.domain.text.analysis import analyse
 
 
 def test_recall_counts_evidence_among_the_first() -> None:

@@ -25,12 +25,18 @@ from memservice.app import create_app
 from memservice.domain.errors import IndexUnavailable, Unavailable
 from memservice.domain.filters import where
 from memservice.domain.records import FAILED, Space, Task
-from memservice.pipeline import doctor, presence
-from memservice.pipeline.doctor import BROKEN, DEGRADED, OK, Check
+from memservice.operations import doctor
+from memservice.operations.doctor import (
+    BROKEN,
+    DEGRADED,
+    OK,
+    Check,
+)
 from memservice.services import conclusions, messages
 from memservice.services.conclusions import ConclusionDraft
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Finding, View
+from memservice.worker import heartbeats
 from pipeline.conftest import Start
 from pipeline.conftest import start as start
 from pipeline.place import WHO, Place
@@ -54,7 +60,7 @@ def has_workers(place: Place) -> bool:
 
 
 def test_all_is_well(place: Place) -> None:
-    presence.announce(place.rt, "w1")
+    heartbeats.announce(place.rt, "w1")
     place.say("s", ("alice", "I keep bees."))
     place.work()
     assert {one.state for one in doctor.look(place.rt)} == {OK}, doctor.look(place.rt)
@@ -71,16 +77,16 @@ def test_nobody_works(place: Place) -> None:
 
 
 def test_a_worker_that_is_silent_is_gone(place: Place) -> None:
-    presence.announce(place.rt, "w1")
+    heartbeats.announce(place.rt, "w1")
     with place.rt.storage.read() as view:
-        assert [worker.name for worker in presence.workers(view, place.clock())] == ["w1"]
-    place.clock.now += presence.GONE_AFTER + timedelta(seconds=1)
-    presence.announce(place.rt, "w2")
+        assert [worker.name for worker in heartbeats.workers(view, place.clock())] == ["w1"]
+    place.clock.now += heartbeats.GONE_AFTER + timedelta(seconds=1)
+    heartbeats.announce(place.rt, "w2")
     with place.rt.storage.read() as view:
-        assert [worker.name for worker in presence.workers(view, place.clock())] == ["w2"]
-    presence.leave(place.rt, "w2")
+        assert [worker.name for worker in heartbeats.workers(view, place.clock())] == ["w2"]
+    heartbeats.leave(place.rt, "w2")
     with place.rt.storage.read() as view:
-        assert presence.workers(view, place.clock()) == []
+        assert heartbeats.workers(view, place.clock()) == []
 
 
 def test_workers_with_other_models_are_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +94,7 @@ def test_workers_with_other_models_are_told(place: Place, monkeypatch: pytest.Mo
         pytest.skip("a storage that lives inside one process has no workers beside it")
     with monkeypatch.context() as other:
         other.setattr(place.rt, "reasoners", {**place.rt.reasoners, "derive": "llm"})
-        presence.announce(place.rt, "w1")
+        heartbeats.announce(place.rt, "w1")
     assert (check(place, "workers").state, "w1" in check(place, "workers").found) == (DEGRADED, True)
 
 
@@ -182,7 +188,7 @@ def test_a_space_of_another_dimension_than_the_embedders_is_told(place: Place) -
 
 class TestReady:
     def test_over_http(self, place: Place) -> None:
-        presence.announce(place.rt, "w1")
+        heartbeats.announce(place.rt, "w1")
         client = create_app(runtime=place.rt).test_client()
         answer = client.get("/health/ready")
         assert answer.status_code == 200

@@ -14,13 +14,13 @@ from click.testing import CliRunner
 from cli.conftest import Run
 from memservice.cli import cli
 from memservice.domain.errors import MemserviceError
-from memservice.pipeline.worker import Worker
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import messages
+from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
-from memservice.services.principal import Principal
 from memservice.settings import load_settings
+from memservice.worker.polling import Worker
 from pipeline.fakes import Scripted
 
 NO = "RuntimeError: what alice said, verbatim"

@@ -14,10 +14,10 @@ import pytest
 from api.auth_world import SECRET, signed
 from cli.conftest import Run
 from e2e.server import serving
-from memservice.domain.jwt_claims import Claims
+from memservice.domain.auth.jwt_claims import Claims
 from memservice.runtime import open_runtime
-from memservice.services.keys import mint_by_uid
-from memservice.services.principal import Principal
+from memservice.services.auth.api_keys import mint_by_uid
+from memservice.services.auth.principal import Principal
 from memservice.settings import load_settings
 
 AUTH = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SECRET}

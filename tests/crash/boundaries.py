@@ -19,16 +19,16 @@ from typing import Any
 
 from backends.postgres_server import drop_database, new_database
 from memservice.domain.records import DONE, Collection, Conclusion, Lease, Message, Session, Space, Summary, Task
-from memservice.pipeline import maintenance
-from memservice.pipeline.worker import Worker
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import messages, sessions
+from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
-from memservice.services.principal import Principal
 from memservice.services.sessions import MemberConfig
 from memservice.settings import load_settings
 from memservice.testing import failpoints
+from memservice.worker import retention
+from memservice.worker.polling import Worker
 
 FACTS = [f"I keep {number} bees in the garden behind house {number * 7}." for number in range(1, 11)]
 """Two speakers say ten each: enough for a summary."""
@@ -125,8 +125,8 @@ def write(rt: Runtime, acknowledged: Path | None = None) -> None:
 
 def work(rt: Runtime) -> None:
     """As a worker does that has just been started."""
-    maintenance.free_abandoned(rt)
-    maintenance.sweep(rt)
+    retention.free_abandoned(rt)
+    retention.sweep(rt)
     Worker(rt).run_until_idle(60)
 
 

@@ -15,13 +15,13 @@ from backends.stores import store_of
 from crash.processes import Service, eventually, send
 from crash.writers import LEAST, Writer, writing
 from memservice.domain.records import Conclusion, Message, Session, Summary
-from memservice.pipeline.worker import Worker
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import messages
+from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
-from memservice.services.principal import Principal
 from memservice.settings import load_settings
+from memservice.worker.polling import Worker
 
 pytestmark = pytest.mark.crash
 

@@ -10,7 +10,7 @@ import pytest
 from redis import Redis
 
 from delivery.workers import Delivery
-from memservice.pipeline.job_queues import JobQueues
+from memservice.worker.rq_queues import JobQueues
 from redis_server import RedisServer
 
 Deliver = Callable[..., Delivery]

@@ -20,9 +20,14 @@ from rq import Callback, Queue, Repeat, Retry
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
-from memservice.pipeline import rq_worker
-from memservice.pipeline.job_queues import JobQueues
-from memservice.pipeline.unit_jobs import DATA_MAX, FUNCTION, UnitJob, unit_of
+from memservice.worker import rq_worker
+from memservice.worker.rq_queues import JobQueues
+from memservice.worker.unit_jobs import (
+    DATA_MAX,
+    FUNCTION,
+    UnitJob,
+    unit_of,
+)
 
 STRANGE = "made_up_by_another_program"
 PAST = "2024-03-01T00:00:00.000000Z"

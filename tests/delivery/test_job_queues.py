@@ -11,10 +11,18 @@ from redis import Redis
 from rq.job import Job
 
 from memservice.domain.errors import ConfigurationError
-from memservice.pipeline import job_queues
-from memservice.pipeline.job_queues import QUEUES, JobQueues, connect, queue_of
-from memservice.pipeline.unit_jobs import FUNCTION, UnitJob
-from memservice.services import outbox
+from memservice.services.tasks import outbox
+from memservice.worker import rq_queues
+from memservice.worker.rq_queues import (
+    QUEUES,
+    JobQueues,
+    connect,
+    queue_of,
+)
+from memservice.worker.unit_jobs import (
+    FUNCTION,
+    UnitJob,
+)
 
 UNIT = "representation:1:2:3"
 
@@ -107,6 +115,4 @@ def test_a_url_that_is_none_is_told_in_a_sentence() -> None:
 
 def test_waiting_for_redis_is_bounded() -> None:
     options = connect("redis://127.0.0.1:6379/0").connection_pool.connection_kwargs
-    assert (
-        (options["socket_connect_timeout"], options["socket_timeout"]) == (job_queues.CONNECT_SECONDS, job_queues.ANSWER_SECONDS) == (1, 1)
-    )
+    assert (options["socket_connect_timeout"], options["socket_timeout"]) == (rq_queues.CONNECT_SECONDS, rq_queues.ANSWER_SECONDS) == (1, 1)

@@ -11,10 +11,10 @@ import pytest
 
 from crash.processes import eventually
 from delivery.workers import Delivery
-from memservice.pipeline import deliveries as deliveries_module
-from memservice.pipeline.deliveries import Deliveries
 from memservice.services import webhooks
-from memservice.services.principal import Principal
+from memservice.services.auth.principal import Principal
+from memservice.worker import delivery_threads as deliveries_module
+from memservice.worker.delivery_threads import Deliveries
 from receiver import LOOPBACK, Receiver, hang
 
 Deliver = Callable[..., Delivery]

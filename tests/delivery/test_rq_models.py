@@ -18,9 +18,9 @@ from delivery.thinker import Thinker, calling
 from delivery.workers import Delivery
 from memservice.reasoning.prompts import consolidate, derive
 from memservice.services import conclusions, dreams
+from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.dreams import DreamRequest
-from memservice.services.principal import Principal
 from memservice.testing.llm import Say
 from models.scripted import KEY, Handler, Request, Server, scripted
 from redis_server import RedisServer

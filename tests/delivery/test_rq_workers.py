@@ -12,7 +12,10 @@ from redis import Redis
 from crash.gate import DERIVE
 from crash.processes import below, eventually, running, send, stand_still
 from delivery.workers import Delivery
-from memservice.pipeline.job_queues import QUEUES, JobQueues
+from memservice.worker.rq_queues import (
+    QUEUES,
+    JobQueues,
+)
 from redis_server import RedisServer
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from crash.processes import Service, eventually
-from memservice.pipeline.job_queues import QUEUES, JobQueues
+from memservice.worker.rq_queues import (
+    QUEUES,
+    JobQueues,
+)
 from redis_server import RedisServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]

@@ -11,12 +11,19 @@ from typing import TypeVar
 import pytest
 from redis import RedisError
 
-from memservice.pipeline import sweep, wakeups
-from memservice.pipeline.job_queues import QUEUES, JobQueues, connect
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.spi.storage import View
+from memservice.worker import (
+    sweep,
+    wakeups,
+)
+from memservice.worker.rq_queues import (
+    QUEUES,
+    JobQueues,
+    connect,
+)
 from pipeline.fakes import Scripted
 from pipeline.place import Clock, Place
 

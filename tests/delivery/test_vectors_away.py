@@ -19,13 +19,19 @@ import pytest
 import redis_server
 from backends import redis_vectors
 from backends.stores import sqlite_store_at
-from memservice.pipeline import reconcile
-from memservice.pipeline.worker import Worker
+from memservice.pipeline.indexing import reconcile
 from memservice.runtime import Runtime, open_runtime
-from memservice.services import conclusions, outbox, peers, resting, workspaces
+from memservice.services import (
+    conclusions,
+    peers,
+    workspaces,
+)
+from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ConclusionDraft
-from memservice.services.principal import Principal
+from memservice.services.retrieval import circuit_breaker
+from memservice.services.tasks import outbox
 from memservice.settings import load_settings
+from memservice.worker.polling import Worker
 
 ME = Principal(admin=True)
 PAIR = {"observer": "alice", "observed": "alice"}
@@ -156,7 +162,7 @@ def test_it_heals_by_itself(runtime: Runtime, wire: Wire) -> None:
     assert _settled(runtime)
     assert held(runtime) == 2
     both = {"Alice keeps bees.", "Alice owns a boat."}
-    deadline = time.monotonic() + 2 * resting.REST_SECONDS
+    deadline = time.monotonic() + 2 * circuit_breaker.REST_SECONDS
     while time.monotonic() < deadline and set(found(runtime, "bees")) != both:
         time.sleep(0.2)
     assert set(found(runtime, "bees")) == both, "the vectors answer again: the nearest, not only what shares a word"

@@ -14,16 +14,23 @@ import pytest
 from redis import ConnectionError as NoConnection
 
 from backends.stores import sqlite_store_at
-from memservice.pipeline import wakeups
-from memservice.pipeline.job_queues import QUEUES, JobQueues
-from memservice.pipeline.wakeups import Wakeups, WakingStorage
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services import messages, outbox
+from memservice.services import messages
+from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
-from memservice.services.principal import Principal
+from memservice.services.tasks import outbox
 from memservice.settings import load_settings
 from memservice.spi.storage import View
+from memservice.worker import wakeups
+from memservice.worker.rq_queues import (
+    QUEUES,
+    JobQueues,
+)
+from memservice.worker.wakeups import (
+    Wakeups,
+    WakingStorage,
+)
 from redis_server import RedisServer
 
 PATIENCE = 30.0

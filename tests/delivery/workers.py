@@ -13,14 +13,14 @@ from backends.stores import sqlite_store_at
 from crash.gate import FOLDER, Gates
 from crash.processes import below, eventually, python_path, send
 from e2e.server import MEMSERVICE, environment
-from memservice.pipeline import wakeups
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import messages
+from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
-from memservice.services.principal import Principal
 from memservice.settings import load_settings
 from memservice.testing import failpoints
+from memservice.worker import wakeups
 
 SOON = {
     "WORKER_SWEEP_INTERVAL_SECONDS": "0.5",

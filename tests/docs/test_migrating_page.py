@@ -132,7 +132,10 @@ def test_the_settings_exist(page: Path) -> None:
 
 
 def test_the_claims_are_those_that_are_read(page: Path) -> None:
-    from memservice.domain.jwt_claims import Claims, write_claims
+    from memservice.domain.auth.jwt_claims import (
+        Claims,
+        write_claims,
+    )
 
     whole = Claims(
         admin=True, workspace="w", peer="p", session="s", app_uid="a", user_uid="u", owned_session_uid="s", collection_uid="c", id="i"

@@ -14,7 +14,7 @@ import pytest
 from docs.blocks import blocks
 from memservice.domain.ids import new_uid
 from memservice.domain.records import WebhookEndpoint
-from memservice.pipeline import webhook
+from memservice.pipeline import webhook_delivery
 from memservice.runtime import Runtime, utc_now
 from memservice.services.webhooks import WIRE_TYPES
 from memservice.settings import Settings
@@ -38,7 +38,7 @@ def is_genuine(page: Path) -> Callable[[str, dict[str, str], bytes], bool]:
 
 def signed(body: bytes, **settings: str) -> dict[str, str]:
     rt = SimpleNamespace(clock=utc_now, settings=SimpleNamespace(webhook=SimpleNamespace(secret=settings.get("secret"))))
-    return {name.lower(): value for name, value in webhook.signed_headers(cast(Runtime, rt), ENDPOINT, "msg", body).items()}
+    return {name.lower(): value for name, value in webhook_delivery.signed_headers(cast(Runtime, rt), ENDPOINT, "msg", body).items()}
 
 
 def test_the_check_accepts_what_is_delivered(page: Path, is_genuine: Callable[[str, dict[str, str], bytes], bool]) -> None:
@@ -68,4 +68,4 @@ def test_kinds_and_defaults_are_those_of_the_code(page: Path) -> None:
     assert numbers.keys() == {"WEBHOOK_FIRST_PAUSE_SECONDS", "RETENTION_DELIVERIES_DAYS", "WEBHOOK_MAX_ATTEMPTS", "WEBHOOK_PAUSE_AFTER"}
     for name, number in numbers.items():
         assert float(known[name].default) == number, name
-    assert (webhook.GROWTH, webhook.LONGEST_PAUSE_SECONDS) == (3, 4 * 3600)
+    assert (webhook_delivery.GROWTH, webhook_delivery.LONGEST_PAUSE_SECONDS) == (3, 4 * 3600)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memservice.domain.chunks import chunks
+from memservice.domain.text.chunks import chunks
 
 
 def texts(text: str, size: int) -> list[str]:

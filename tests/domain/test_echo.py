@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memservice.domain.echo import shingles_overlap
+from memservice.domain.text.shingles import shingles_overlap
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memservice.domain.auth.jwt_claims import (
+    Claims,
+    claims_for,
+    read_claims,
+    write_claims,
+)
+from memservice.domain.auth.jwt_signing import (
+    Signer,
+    digest,
+)
 from memservice.domain.errors import ConfigurationError, Unauthorised
-from memservice.domain.jwt_claims import Claims, claims_for, read_claims, write_claims
-from memservice.domain.jwt_signing import Signer, digest
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SECRET = "Grüße, ein Geheimnis für Tests, und lang genug"

@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from memservice.domain import echo, ids
-from memservice.domain.folding import fold
-from memservice.domain.normal_forms import MAX_MARKS, is_mark, normalize
+from memservice.domain import ids
+from memservice.domain.text import shingles
+from memservice.domain.text.folding import fold
+from memservice.domain.text.normal_forms import (
+    MAX_MARKS,
+    is_mark,
+    normalize,
+)
 
 ROOT = Path(__file__).parents[2]
 GRAVE_ACUTE = "\u0316\u0301"
@@ -49,7 +54,7 @@ def test_every_mark_of_this_unicode_is_among_the_suspects() -> None:
 def test_what_differs_beyond_the_thirtieth_mark_stays_different() -> None:
     one, other = ("a" + "\u0301" * 40 + end for end in "bc")
     assert ids.fingerprint(one) != ids.fingerprint(other)
-    assert echo.shingles_overlap(one, other) == 0.0
+    assert shingles.shingles_overlap(one, other) == 0.0
     assert fold(one) == "ab"
 
 

@@ -6,7 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from memservice.domain.echo import Sayings, shingles_overlap
+from memservice.domain.text.shingles import (
+    Sayings,
+    shingles_overlap,
+)
 
 words = st.sampled_from(["tea", "boat", "Oslo", "the", "I", "like", "17", "寿司", "が", "好きです", "Ärger", "a"])
 texts = st.lists(words, max_size=24).map(" ".join)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memservice.domain.text import (
+from memservice.domain.text.analysis import (
     ANALYSER,
     MAX_TERM,
     NamedDate,

@@ -17,9 +17,9 @@ import pytest
 
 from e2e.command_line import Commands
 from e2e.server import Server, serving
+from memservice.domain.auth.jwt_claims import Claims
+from memservice.domain.auth.jwt_signing import Signer
 from memservice.domain.ids import new_uid
-from memservice.domain.jwt_claims import Claims
-from memservice.domain.jwt_signing import Signer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(300), pytest.mark.xdist_group("commands")]
 

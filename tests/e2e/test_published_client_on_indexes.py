@@ -20,10 +20,10 @@ from e2e.fixtures import Servers
 from e2e.runs import Runs, scenarios
 from e2e.test_published_client import PACKAGE
 from memservice.app import create_app
-from memservice.pipeline.worker import Worker
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
+from memservice.worker.polling import Worker
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("client-indexes")]
 

@@ -8,7 +8,10 @@ import httpx
 import pytest
 
 from memservice.reasoning.structured import read_json
-from memservice.services.response_format import UnfitAnswer, check_answer
+from memservice.services.chat.response_format import (
+    UnfitAnswer,
+    check_answer,
+)
 from memservice.spi.llm import ModelFailure
 from memservice_http import failures
 from memservice_http.chat import arguments_of

@@ -8,13 +8,19 @@ from typing import Any
 from memservice.domain import records as r
 from memservice.domain.filters import where
 from memservice.domain.ids import new_uid
-from memservice.services import cards, conclusions, messages, outbox, sessions
+from memservice.services import (
+    cards,
+    conclusions,
+    messages,
+    sessions,
+)
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.messages import Draft
+from memservice.services.tasks import outbox
+from memservice.spi.index_filter import EVERYTHING
 from memservice.spi.schema import TABLES
 from memservice.spi.storage import View
 from memservice.spi.text import TextRow
-from memservice.spi.where import EVERYTHING
 from pipeline.place import WHO, Place
 
 

@@ -12,6 +12,7 @@ from memservice.domain.records import Conclusion, Message, Space
 from memservice.hookspecs import hookimpl
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
+from memservice.spi.index_filter import Where
 from memservice.spi.providers import EmbedderProvider, ReasonerProvider, VectorIndexProvider
 from memservice.spi.reasoner import (
     AnswerRequest,
@@ -25,7 +26,6 @@ from memservice.spi.reasoner import (
     SummarizeRequest,
 )
 from memservice.spi.vectors import VectorHit, VectorRow
-from memservice.spi.where import Where
 
 if TYPE_CHECKING:
     from memservice.spi.storage import View

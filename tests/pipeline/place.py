@@ -8,13 +8,23 @@ from typing import Any
 
 from memservice.domain.filters import TRUE, where
 from memservice.domain.records import Collection, Conclusion, Message, Session, Summary, Task
-from memservice.pipeline.runner import RunReport, run
-from memservice.pipeline.worker import Worker
 from memservice.runtime import Runtime
-from memservice.services import messages, outbox, queue, sessions
+from memservice.services import (
+    messages,
+    sessions,
+)
+from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
-from memservice.services.principal import Principal
-from memservice.services.queue import QueueStatus
+from memservice.services.tasks import (
+    outbox,
+    queue_status,
+)
+from memservice.services.tasks.queue_status import QueueStatus
+from memservice.worker.polling import Worker
+from memservice.worker.runner import (
+    RunReport,
+    run,
+)
 from pipeline.fakes import Scripted
 
 WHO = Principal(admin=True)
@@ -86,7 +96,7 @@ class Place:
         return sessions.summaries(self.rt, WHO, WORKSPACE, session)
 
     def status(self, **names: str) -> QueueStatus:
-        return queue.status(self.rt, WHO, WORKSPACE, **names)
+        return queue_status.status(self.rt, WHO, WORKSPACE, **names)
 
     def counts(self, **names: str) -> tuple[int, int, int, int]:
         """Queue status: total, completed, in progress, pending."""

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from memservice.domain.records import Lease
-from memservice.pipeline.worker import Worker
 from memservice.reasoning.apart import reasoner as apart
 from memservice.services import messages
 from memservice.services.messages import Draft
+from memservice.worker.polling import Worker
 from pipeline.conftest import Start
 from pipeline.place import WHO, Place
 from reasoning import stuck

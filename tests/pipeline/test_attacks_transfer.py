@@ -18,10 +18,16 @@ import pytest
 
 from backends.stores import sqlite_store_at
 from memservice.domain.errors import Conflict, MemserviceError
-from memservice.services.transfer import checks, export, importing, lines, shapes
+from memservice.services.transfer import (
+    checks,
+    export,
+    importing,
+    lines,
+    record_formats,
+)
 from memservice.services.transfer.export import Wanted
 from memservice.services.transfer.lines import Line, UnreadableExport, reading, written
-from memservice.services.transfer.shapes import Shape
+from memservice.services.transfer.record_formats import Shape
 from pipeline.conftest import Start
 from pipeline.everything import fill, rows
 from pipeline.place import Place
@@ -73,10 +79,10 @@ def of_kind(file: list[Line], kind: str) -> list[Line]:
 def test_no_reference_leads_into_another_workspace(file: list[Line], target: Place) -> None:
     """Every field that names a row, in every kind of row, given the uid of such a row of `b`."""
     before, tried = told(target, "b"), 0
-    for shape in shapes.SHAPES.values():
+    for shape in record_formats.SHAPES.values():
         for field, record in (*shape.references.items(), *shape.lists.items()):
-            theirs = of_kind(before, next(other.name for other in shapes.SHAPES.values() if other.record is record))[0]["uid"]
-            name = shapes.name_of(field)
+            theirs = of_kind(before, next(other.name for other in record_formats.SHAPES.values() if other.record is record))[0]["uid"]
+            name = record_formats.name_of(field)
             hostile = changed(file, shape.name, **{name: [theirs] if field in shape.lists else theirs})
             if field == "superseded_by":  # may name a row that comes later; one that never comes is no successor
                 importing.load(target.rt, sealed(hostile))
@@ -90,7 +96,7 @@ def test_no_reference_leads_into_another_workspace(file: list[Line], target: Pla
 
 
 @pytest.mark.parametrize(
-    "kind", [shape.name for shape in shapes.SHAPES.values() if shape.known_by == ("uid",) and shape.name != "api_keys"]
+    "kind", [shape.name for shape in record_formats.SHAPES.values() if shape.known_by == ("uid",) and shape.name != "api_keys"]
 )
 def test_nobody_takes_the_place_of_another_workspaces_row(file: list[Line], target: Place, kind: str) -> None:
     before = told(target, "b")
@@ -223,7 +229,7 @@ def test_whatever_stands_in_a_field_ends_in_a_sentence(file: list[Line], target:
     if target.rt.storage.name == "memory":
         pytest.skip("this storage keeps whatever it is given, so nothing can go wrong in it")
     stored = 0
-    for shape in shapes.SHAPES.values():
+    for shape in record_formats.SHAPES.values():
         line = next(iter(of_kind(file, shape.name)), {})
         for name in line.keys() - {"type"}:
             with pytest.raises(UnreadableExport, match=f"has no `{name}`"):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memservice.domain.records import Message
-from memservice.pipeline.attribution import attributed
+from memservice.pipeline.derive.attribution import attributed
 from memservice.services.sessions import MemberConfig
 from memservice.spi.llm import CompletionRequest
 from memservice.spi.reasoner import Statement

@@ -6,11 +6,17 @@ import dataclasses
 from datetime import timedelta
 
 from memservice.domain.records import AT_ONCE
-from memservice.pipeline import doctor, maintenance, presence, reconcile
-from memservice.pipeline.runner import run
-from memservice.services import messages, outbox
+from memservice.operations import doctor
+from memservice.pipeline.indexing import reconcile
+from memservice.services import messages
 from memservice.services.messages import Draft
+from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
+from memservice.worker import (
+    heartbeats,
+    retention,
+)
+from memservice.worker.runner import run
 from pipeline.conftest import Start
 from pipeline.fakes import Scripted
 from pipeline.place import WHO, WORKSPACE, Place
@@ -95,14 +101,14 @@ def test_a_round_of_comparing_that_ended_in_the_future_is_over(place: Place) -> 
 
 def test_a_worker_that_was_last_seen_in_the_future_is_not_there(place: Place) -> None:
     place.clock.advance(hours=HOURS)
-    presence.announce(place.rt, "ahead")
+    heartbeats.announce(place.rt, "ahead")
     place.clock.advance(hours=-HOURS)
-    presence.announce(place.rt, "here")
+    heartbeats.announce(place.rt, "here")
     with place.rt.storage.read() as view:
-        assert [worker.name for worker in presence.workers(view, place.clock())] == ["here"]
+        assert [worker.name for worker in heartbeats.workers(view, place.clock())] == ["here"]
     place.clock.advance(hours=HOURS)
     with place.rt.storage.read() as view:
-        assert presence.workers(view, place.clock()) == [], "and it was forgotten"
+        assert heartbeats.workers(view, place.clock()) == [], "and it was forgotten"
 
 
 def test_a_clock_that_is_ahead_for_a_minute_costs_no_idempotency_key(place: Place) -> None:
@@ -110,18 +116,18 @@ def test_a_clock_that_is_ahead_for_a_minute_costs_no_idempotency_key(place: Plac
         drafts = [Draft("I like tea.", "alice")]
         return messages.create(place.rt, WHO, WORKSPACE, "s", drafts, idempotency_key="once")[0].uid
 
-    maintenance.sweep(place.rt)
+    retention.sweep(place.rt)
     began = place.clock()
     first = say()
     place.clock.advance(hours=30)
     for _ in range(5):  # whatever many processes sweep in that minute
-        maintenance.sweep(place.rt)
+        retention.sweep(place.rt)
     place.clock.advance(hours=-30, minutes=1)
-    maintenance.sweep(place.rt)
+    retention.sweep(place.rt)
     assert say() == first
     for _ in range(25 * 60):
         place.clock.advance(minutes=1)
-        if maintenance.sweep(place.rt)["idempotency keys"]:
+        if retention.sweep(place.rt)["idempotency keys"]:
             break
     assert timedelta(hours=23.9) < place.clock() - began < timedelta(hours=24.1)
     assert say() != first

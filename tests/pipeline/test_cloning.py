@@ -11,10 +11,15 @@ import pytest
 from memservice.domain.errors import Unavailable
 from memservice.domain.filters import where
 from memservice.domain.records import ACTIVE, DELETING, Message, Session
-from memservice.services import cloning, erasure, outbox, recall
+from memservice.services import (
+    cloning,
+    deletion,
+)
+from memservice.services.retrieval import search
+from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
+from memservice.spi.index_filter import EVERYTHING
 from memservice.spi.storage import View
-from memservice.spi.where import EVERYTHING
 from pipeline.everything import indexed
 from pipeline.fakes import Lengths
 from pipeline.place import WHO, WORKSPACE, Place
@@ -42,7 +47,7 @@ def test_a_long_session_is_indexed_from_its_end(place: Place, monkeypatch: pytes
     copy = cloning.clone(place.rt, WHO, WORKSPACE, "s")
 
     def best(query: str) -> list[str]:
-        found = recall.search(place.rt, WHO, WORKSPACE, query, session=copy.slug)
+        found = search.search(place.rt, WHO, WORKSPACE, query, session=copy.slug)
         return [message.content for message in found if query in message.content]
 
     assert documents(place) == 11 + 4
@@ -58,7 +63,7 @@ def test_a_clone_that_is_erased_before_it_is_indexed_leaves_nothing(place: Place
     place.say("s", *(("alice", f"I own {n} apples.") for n in range(9)))
     place.work()
     copy = cloning.clone(place.rt, WHO, WORKSPACE, "s")
-    erasure.delete_session(place.rt, WHO, WORKSPACE, copy.slug)
+    deletion.delete_session(place.rt, WHO, WORKSPACE, copy.slug)
     place.run(f"erase:session:{copy.key}")
     place.work()
     assert documents(place) == 9
@@ -90,7 +95,7 @@ def test_vectors_of_a_clone_are_made_where_the_original_is_gone(start: Start) ->
     place.say("s", ("alice", "I like tea."))
     place.work()
     cloning.clone(place.rt, WHO, WORKSPACE, "s")
-    erasure.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
     place.run("erase:session:1")
     place.work()
     assert embedder.asked.count(["I like tea."]) >= 2
@@ -113,7 +118,7 @@ def test_a_long_session_is_copied_by_portions_and_seen_whole(place: Place, porti
         with place.rt.storage.read() as view:
             visible = view.rows.count(Session, where(state=ACTIVE))
             seen.append((view.rows.count(Message) - 10, visible))
-        found = recall.search(place.rt, WHO, WORKSPACE, "apples")
+        found = search.search(place.rt, WHO, WORKSPACE, "apples")
         assert len({message.session for message in found}) == visible, "neither listed nor found by search before it is whole"
         return result
 

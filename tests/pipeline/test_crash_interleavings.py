@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from backends.stores import sqlite_store_at
 from crash.boundaries import held
 from examples import examples
-from memservice.pipeline import maintenance
-from memservice.pipeline.worker import Worker
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.spi.storage import Storage, View
 from memservice.testing.failpoints import AFTER, BEFORE, BEGIN
+from memservice.worker import retention
+from memservice.worker.polling import Worker
 from pipeline.fakes import Scripted
 from pipeline.place import Clock, Place
 
@@ -100,7 +100,7 @@ class World:
 
     def work(self) -> None:
         """A worker that was just started, and to which nothing happens."""
-        maintenance.free_abandoned(self.rt)
+        retention.free_abandoned(self.rt)
         Worker(self.rt).run_until_idle(60)
 
     def end(self, place: str, number: int) -> None:

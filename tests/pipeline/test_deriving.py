@@ -9,13 +9,19 @@ import pytest
 
 from memservice.domain.filters import where
 from memservice.domain.records import DELETED, DELETING, Collection, Session
-from memservice.pipeline import derive
-from memservice.services import conclusions, outbox, peers, sessions, workspaces
+from memservice.pipeline.derive import handler as derive
+from memservice.services import (
+    conclusions,
+    peers,
+    sessions,
+    workspaces,
+)
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.indexing import CONCLUSION
 from memservice.services.sessions import MemberConfig
+from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
-from memservice.spi.where import EVERYTHING
+from memservice.spi.index_filter import EVERYTHING
 from pipeline.fakes import Scripted
 from pipeline.place import WHO, WORKSPACE, Place
 

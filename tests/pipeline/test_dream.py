@@ -10,8 +10,18 @@ import pytest
 
 from memservice.domain.filters import where
 from memservice.domain.records import Card, Collection, Conclusion, Task
-from memservice.services import cards, conclusions, dreams, erasure, outbox, recall, scopes, sessions, workspaces
+from memservice.services import (
+    cards,
+    conclusions,
+    deletion,
+    dreams,
+    scopes,
+    sessions,
+    workspaces,
+)
 from memservice.services.dreams import DreamRequest
+from memservice.services.retrieval import search
+from memservice.services.tasks import outbox
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Spent, Statement, Superseded
 from memservice.telemetry.events import DreamRun, Event
 from memservice.testing.storage.base import together
@@ -477,7 +487,7 @@ class TestRequest:
         night.dream(Consolidated([Statement("Alice is an artist.", (), "deductive", (held.uid,))]), observer="bob", observed="alice")
         assert night.place.texts("alice") == ["Alice paints."]
         assert night.place.texts("bob", "alice") == ["Alice paints.", "Alice is an artist."]
-        assert recall.search(night.place.rt, WHO, WORKSPACE, "artist") == []
+        assert search.search(night.place.rt, WHO, WORKSPACE, "artist") == []
 
 
 class TestSessionsThatGo:
@@ -491,7 +501,7 @@ class TestSessionsThatGo:
         night.dream(Consolidated(superseded=steps), observer=observer, observed="alice")
 
     def delete(self, night: Night, session: str) -> None:
-        erasure.delete_session(night.place.rt, WHO, WORKSPACE, session)
+        deletion.delete_session(night.place.rt, WHO, WORKSPACE, session)
         night.place.work()
 
     def test_it_is_live_again(self, night: Night) -> None:

@@ -14,16 +14,21 @@ import pytest
 from backends.stores import sqlite_store_at
 from memservice.domain.filters import where
 from memservice.domain.records import Card, Collection, Conclusion, Lease, Task
-from memservice.pipeline.worker import Worker
 from memservice.plugins import load_plugins
 from memservice.reasoning.prompts.consolidate import DEDUCTION, INDUCTION
 from memservice.runtime import Runtime
-from memservice.services import cards, conclusions, dreams, outbox
+from memservice.services import (
+    cards,
+    conclusions,
+    dreams,
+)
 from memservice.services.dreams import DreamRequest
+from memservice.services.tasks import outbox
 from memservice.settings import load_settings
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
 from memservice.spi.llm import Completion, CompletionRequest, ModelFailure
+from memservice.worker.polling import Worker
 from pipeline.fakes import Lengths, Scripted
 from pipeline.place import WHO, WORKSPACE, Clock, Place
 from reasoning.model import SCRIPTED, ScriptedModel, calling
@@ -320,7 +325,7 @@ class TestTakingBack:
 
 class TestLookingUp:
     def test_what_lies_beyond_the_newest_can_be_found_and_named(self, night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("memservice.pipeline.dream.MAX_KNOWN_COSTLY", 1)
+        monkeypatch.setattr("memservice.pipeline.dream.handler.MAX_KNOWN_COSTLY", 1)
         night.tell("Alice was born in Turin.", "Alice keeps bees.")
         born = night.uid("Alice was born in Turin.")
         night.dream(

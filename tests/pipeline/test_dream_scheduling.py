@@ -9,9 +9,15 @@ import pytest
 
 from memservice.domain.filters import where
 from memservice.domain.records import Collection, Task
-from memservice.services import conclusions, dreams, outbox, sessions, workspaces
+from memservice.services import (
+    conclusions,
+    dreams,
+    sessions,
+    workspaces,
+)
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.dreams import DreamRequest
+from memservice.services.tasks import outbox
 from pipeline.place import WHO, WORKSPACE, Place
 
 Start = Callable[..., Place]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memservice.pipeline import echo
+from memservice.pipeline.derive import echo
 from memservice.services import cards, conclusions, sessions
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.sessions import MemberConfig

@@ -12,11 +12,13 @@ import pytest
 from memservice.domain import records as r
 from memservice.domain.filters import where
 from memservice.domain.ids import new_uid
-from memservice.pipeline import erase, runner
-from memservice.services import erasure, outbox
+from memservice.pipeline.deletion import erase
+from memservice.services import deletion
+from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.schema import BY_RECORD, TABLES
 from memservice.spi.storage import View
+from memservice.worker import runner
 from pipeline.everything import fill, indexed, rows
 from pipeline.fakes import Lengths, Outside
 from pipeline.place import WHO, WORKSPACE, Place
@@ -39,7 +41,7 @@ def test_a_session_goes_whole_and_nothing_else(place: Place) -> None:
     assert rows(place, session_key=doomed) == before
     pairs = (("alice", "alice"), ("scope.team", "bob"), ("alice", "bob"))
     assert [place.counted(*pair) for pair in pairs] == [50, 50, 2]
-    erasure.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
     place.work()
     assert rows(place, session_key=doomed) == {}
     assert rows(place, session_key=kept) == before
@@ -69,8 +71,8 @@ def test_a_workspace_goes_whole_and_nothing_else(place: Place) -> None:
     every = {spec.name for spec in TABLES if any(field.name == "workspace_key" for field in fields(spec.record))}
     assert rows(place, workspace_key=doomed).keys() == before.keys() == every, "the example has something in every table"
     for session in ("a", "b", "c"):
-        erasure.delete_session(place.rt, WHO, WORKSPACE, session)
-    erasure.delete_workspace(place.rt, WHO, WORKSPACE)
+        deletion.delete_session(place.rt, WHO, WORKSPACE, session)
+    deletion.delete_workspace(place.rt, WHO, WORKSPACE)
     place.work()
     assert rows(place, workspace_key=doomed).keys() == {"usage"}
     assert rows(place, workspace_key=kept) == before
@@ -114,9 +116,9 @@ def test_no_step_erases_more_than_it_may(place: Place, monkeypatch: pytest.Monke
     monkeypatch.setattr(erase, "ROWS_AT_ONCE", 7)
     fill(place, WORKSPACE, "s")
     with counting(place, monkeypatch) as steps:
-        erasure.delete_session(place.rt, WHO, WORKSPACE, "s")
+        deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
         if whole:
-            erasure.delete_workspace(place.rt, WHO, WORKSPACE)
+            deletion.delete_workspace(place.rt, WHO, WORKSPACE)
         place.work()
     assert max(steps) == 7
     assert len(steps) > 20
@@ -133,9 +135,9 @@ class Crash(BaseException):
 def test_what_was_interrupted_goes_on(place: Place, monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
     monkeypatch.setattr(erase, "ROWS_AT_ONCE", 40)
     fill(place, WORKSPACE, "s")
-    erasure.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
     if whole:
-        erasure.delete_workspace(place.rt, WHO, WORKSPACE)
+        deletion.delete_workspace(place.rt, WHO, WORKSPACE)
     unit = [unit for unit in place.ready() if unit.startswith("erase:")][-1]
     before = rows(place, workspace_key=1)
     commit = runner._commit
@@ -169,7 +171,7 @@ def test_what_was_interrupted_goes_on(place: Place, monkeypatch: pytest.MonkeyPa
 
 def test_erasing_twice_is_nothing(place: Place) -> None:
     key = fill(place, WORKSPACE, "s")
-    erasure.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
     place.work()
     with place.rt.storage.read() as view:
         (first,) = view.rows.page(r.Task, where(kind=outbox.ERASE))
@@ -195,7 +197,7 @@ def test_what_was_under_way_when_a_session_was_deleted_is_not_stored(place: Plac
 
     def delete_meanwhile(request: object) -> None:
         place.reasoner.act = None
-        erasure.delete_session(place.rt, WHO, WORKSPACE, "s")
+        deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
 
     place.reasoner.act = delete_meanwhile
     place.run(place.unit())
@@ -209,7 +211,7 @@ def test_a_worker_whose_unit_was_erased_stores_nothing(place: Place) -> None:
 
     def erase_meanwhile(request: object) -> None:
         place.reasoner.act = None
-        erasure.delete_session(place.rt, WHO, WORKSPACE, "s")
+        deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
         place.run("erase:session:1")
 
     place.reasoner.act = erase_meanwhile
@@ -224,7 +226,7 @@ def test_what_comes_during_the_last_step_is_erased_as_well(place: Place, monkeyp
     (message, *_) = place.say("s", ("alice", "I like tea."))
     place.work()
     (known,) = place.conclusions("alice")
-    erasure.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
     original = erase._erase
     late: list[r.Conclusion] = []
 
@@ -244,7 +246,7 @@ def test_other_units_have_their_turn(place: Place, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(erase, "ROWS_AT_ONCE", 5)
     monkeypatch.setattr(runner, "TURN_SECONDS", 0.0)
     fill(place, WORKSPACE, "s")
-    erasure.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
     place.say("other", ("carol", "I sing."))
     report = place.run("erase:session:1")
     assert (report.steps, report.done) == (1, 0)
@@ -262,13 +264,13 @@ def test_an_index_outside_is_told(start: Start) -> None:
         place.say(session, ("alice", f"I like {session}."), ("bob", f"I own {session}."))
     place.work()
     assert len(outside.rows) == 8
-    erasure.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
     place.work()
     assert {row.session for row in outside.rows.values()} == {2}
     assert len(outside.rows) == 4
     place.say("kept", ("alice", "I am not embedded yet."))
-    erasure.delete_session(place.rt, WHO, WORKSPACE, "kept")
-    erasure.delete_workspace(place.rt, WHO, WORKSPACE)
+    deletion.delete_session(place.rt, WHO, WORKSPACE, "kept")
+    deletion.delete_workspace(place.rt, WHO, WORKSPACE)
     place.work()
     assert outside.rows == {}
     assert rows(place, workspace_key=1) == {}
@@ -279,7 +281,7 @@ def test_an_index_outside_that_is_away_keeps_the_rows(start: Start, monkeypatch:
     place = start(Lengths("lengths-1", Capability.SEMANTIC), outside, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside")
     place.say("s", ("alice", "I like tea."))
     place.work()
-    erasure.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
 
     def away(*_: object) -> NoReturn:
         raise ConnectionError("away")

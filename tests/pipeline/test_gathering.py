@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from memservice.pipeline import maintenance
-from memservice.pipeline.wakeups import WakingStorage
-from memservice.services import gathering, outbox
+from memservice.services.tasks import (
+    batching,
+    outbox,
+)
 from memservice.spi.capabilities import Capability
+from memservice.worker import retention
+from memservice.worker.wakeups import WakingStorage
 from pipeline.conftest import Start
 from pipeline.fakes import Scripted
 from pipeline.place import Place
@@ -92,7 +95,7 @@ def test_only_a_units_own_words_count(start: Start) -> None:
 
 
 def test_very_many_short_messages_are_enough(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gathering, "ENOUGH_MESSAGES", 5)
+    monkeypatch.setattr(batching, "ENOUGH_MESSAGES", 5)
     place = costly(start)
     place.say("s", *[("alice", "Oslo.")] * 4)
     assert waits(place)
@@ -166,11 +169,11 @@ def test_without_a_greatest_age_only_words_count(start: Start) -> None:
 def test_what_waits_is_released_when_the_settings_change(start: Start) -> None:
     place = costly(start, DERIVER_REPRESENTATION_BATCH_MAX_AGE_SECONDS="0")
     place.say("s", ("alice", "I live in Oslo."))
-    maintenance.sweep(place.rt)
+    retention.sweep(place.rt)
     assert waits(place)
     settings = place.rt.settings
     place.rt.settings = replace(settings, deriver=replace(settings.deriver, flush_enabled=True))
-    maintenance.sweep(place.rt)
+    retention.sweep(place.rt)
     place.work()
     assert place.reasoner.said() == [["I live in Oslo."]]
 

@@ -8,11 +8,17 @@ from collections.abc import Callable
 
 import pytest
 
-from memservice.pipeline import maintenance, runner
-from memservice.pipeline.tending import Tending, units_at_once
-from memservice.pipeline.worker import Worker
 from memservice.runtime import Runtime, utc_now
 from memservice.spi.capabilities import Capability
+from memservice.worker import (
+    retention,
+    runner,
+)
+from memservice.worker.housekeeping import (
+    Tending,
+    units_at_once,
+)
+from memservice.worker.polling import Worker
 from pipeline.fakes import Scripted
 from pipeline.place import Place
 
@@ -53,14 +59,14 @@ def test_a_claim_without_heartbeat_is_free_after_stale_session_timeout_minutes(s
 def test_stale_work_unit_cleanup_interval_seconds(start: Start, monkeypatch: pytest.MonkeyPatch, interval: str, looks: list[int]) -> None:
     place = start(DERIVER_STALE_WORK_UNIT_CLEANUP_INTERVAL_SECONDS=interval)
     now = [1000.0]
-    monkeypatch.setattr("memservice.pipeline.tending.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("memservice.worker.housekeeping.time.monotonic", lambda: now[0])
     freed: list[int] = []
 
     def free(rt: Runtime) -> int:
         freed.append(1)
         return 0
 
-    monkeypatch.setattr(maintenance, "free_abandoned", free)
+    monkeypatch.setattr(retention, "free_abandoned", free)
     tends = Tending(place.rt)
     found = []
     for seconds in (0, 1, 58, 2):
@@ -85,7 +91,7 @@ def test_deriver_polling_startup_jitter_seconds(start: Start, monkeypatch: pytes
         longest[0] = max(longest[0], high)
         return 0.0
 
-    monkeypatch.setattr("memservice.pipeline.worker.random.uniform", draw)
+    monkeypatch.setattr("memservice.worker.polling.random.uniform", draw)
     stop = threading.Event()
     place.reasoner.act = lambda request: stop.set()
     place.say("s", ("alice", "I like tea."))

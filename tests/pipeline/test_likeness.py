@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from memservice.domain.filters import where
-from memservice.domain.particulars import same_particulars
 from memservice.domain.records import SUPERSEDED, Conclusion
-from memservice.services import outbox
+from memservice.domain.text.particulars import same_particulars
 from memservice.services.sessions import MemberConfig
+from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
 from pipeline.conftest import Start
 from pipeline.fakes import Lengths, Outside

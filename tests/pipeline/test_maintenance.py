@@ -15,10 +15,14 @@ import pytest
 
 from memservice.domain.filters import where
 from memservice.domain.records import DONE, FAILED, SUPERSEDED, Conclusion, Fact, IdempotencyKey, Message, Task
-from memservice.pipeline import maintenance, owner
-from memservice.pipeline.tending import Tending
-from memservice.services import conclusions, erasure
+from memservice.services import (
+    conclusions,
+    deletion,
+)
+from memservice.services.tasks import lease_owner
 from memservice.spi.storage import View
+from memservice.worker import retention
+from memservice.worker.housekeeping import Tending
 from pipeline.place import WHO, WORKSPACE, Place
 
 Start = Callable[..., Place]
@@ -27,7 +31,7 @@ Start = Callable[..., Place]
 def pass_time(place: Place, **by: float) -> None:
     """The clock runs that far, and does not jump."""
     place.clock.advance(**by)
-    place.rt.storage.write(lambda view: view.rows.delete(Fact, where(name=maintenance.FACT)))
+    place.rt.storage.write(lambda view: view.rows.delete(Fact, where(name=retention.FACT)))
 
 
 def fail(request: object) -> None:
@@ -42,27 +46,27 @@ def test_done_tasks_are_erased_after_their_time_and_failed_ones_after_theirs(sta
     place.say("s", ("alice", "I own a boat."))
     place.work()
     place.clock.advance(hours=11.9)
-    assert maintenance.sweep(place.rt).total() == 0
+    assert retention.sweep(place.rt).total() == 0
     place.clock.advance(hours=0.2)
-    assert maintenance.sweep(place.rt)["done tasks"] == 1
+    assert retention.sweep(place.rt)["done tasks"] == 1
     assert [task.state for task in place.tasks()] == ["failed"]
     pass_time(place, days=29.4)
-    assert maintenance.sweep(place.rt).total() == 0
+    assert retention.sweep(place.rt).total() == 0
     pass_time(place, days=0.2)
-    assert maintenance.sweep(place.rt)["failed tasks"] == 1
+    assert retention.sweep(place.rt)["failed tasks"] == 1
     assert place.tasks(None) == []
 
 
 def test_each_sweep_lets_the_store_go_of_what_was_erased_for_a_while(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[bool] = [True, True, False]
     monkeypatch.setattr(place.rt.storage, "reclaim", lambda: steps.pop(0))
-    maintenance.sweep(place.rt)
+    retention.sweep(place.rt)
     assert steps == [], "until there is no more"
     place.clock.advance(minutes=2)
-    monkeypatch.setattr(maintenance, "RECLAIM_SECONDS", 0.1)
+    monkeypatch.setattr(retention, "RECLAIM_SECONDS", 0.1)
     monkeypatch.setattr(place.rt.storage, "reclaim", lambda: True)
     began = time.monotonic()
-    maintenance.sweep(place.rt)
+    retention.sweep(place.rt)
     assert time.monotonic() - began < 5, "the next sweep goes on"
 
 
@@ -77,18 +81,18 @@ def test_what_users_wrote_is_not_left_in_the_file_after_its_workspace(place: Pla
     place.say("s", *[("alice", f"I keep zorbmarker{number} bees.") for number in range(50)])
     place.work()
     assert written() > 50
-    erasure.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
     place.work()
-    erasure.delete_workspace(place.rt, WHO, WORKSPACE)
+    deletion.delete_workspace(place.rt, WHO, WORKSPACE)
     place.work()
-    maintenance.sweep(place.rt)
+    retention.sweep(place.rt)
     assert written() == 0
 
 
 def test_pending_tasks_are_never_erased(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     place.clock.advance(days=1_000)
-    assert maintenance.sweep(place.rt).total() == 0
+    assert retention.sweep(place.rt).total() == 0
     place.work()
     assert place.texts("alice") == ["I like tea."]
 
@@ -100,9 +104,9 @@ def test_conclusions_that_users_deleted_are_erased_and_superseded_ones_kept(plac
     conclusions.delete(place.rt, WHO, WORKSPACE, tea.uid)
     place.rt.storage.write(lambda view: view.conclusions.put([replace(boat, state=SUPERSEDED, superseded_by=song.key)]))
     place.clock.advance(minutes=4.9)
-    assert maintenance.sweep(place.rt).total() == 0
+    assert retention.sweep(place.rt).total() == 0
     place.clock.advance(minutes=0.2)
-    assert maintenance.sweep(place.rt)["deleted conclusions"] == 1
+    assert retention.sweep(place.rt)["deleted conclusions"] == 1
     with place.rt.storage.read() as view:
         assert {row.uid for row in view.rows.page(Conclusion)} == {boat.uid, song.uid}
 
@@ -111,12 +115,12 @@ def test_one_process_sweeps_at_a_time(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     place.work()
     place.clock.advance(hours=13)
-    lease = place.rt.storage.write(lambda view: view.tasks.claim(maintenance.UNIT, "another", place.clock(), 60))
+    lease = place.rt.storage.write(lambda view: view.tasks.claim(retention.UNIT, "another", place.clock(), 60))
     assert lease is not None
-    assert maintenance.sweep(place.rt).total() == 0
+    assert retention.sweep(place.rt).total() == 0
     assert len(place.tasks()) == 1
     place.rt.storage.write(lambda view: view.tasks.release(lease))
-    assert maintenance.sweep(place.rt).total() == 1
+    assert retention.sweep(place.rt).total() == 1
 
 
 @pytest.fixture
@@ -127,8 +131,8 @@ def ended_pid() -> int:
 
 
 def test_leases_of_ended_processes_of_this_machine_are_freed_and_no_others(place: Place, ended_pid: int) -> None:
-    here = owner._machine()
-    mine = owner.this_process()
+    here = lease_owner._machine()
+    mine = lease_owner.this_process()
     started = mine.split("|")[4]
     parent = f"{here}|{os.getppid()}||x"
     gone = {f"{here}|{ended_pid}|1|x", f"{here}|{os.getpid()}|1|x", f"{here}|{os.getpid()}|{started}|a claim that is over"}
@@ -138,33 +142,33 @@ def test_leases_of_ended_processes_of_this_machine_are_freed_and_no_others(place
     there = {mine, parent, *others, "somebody", f"{here}|none|1|x", f"{here}|{ended_pid}"}
     for number, name in enumerate(sorted(gone | there)):
         place.rt.storage.write(lambda view, n=number, o=name: view.tasks.claim(f"unit:{n}", o, place.clock(), 60))  # type: ignore[misc]
-    assert maintenance.free_abandoned(place.rt) == len(gone)
+    assert retention.free_abandoned(place.rt) == len(gone)
     with place.rt.storage.read() as view:
         assert {lease.owner for lease in view.tasks.leases()} == there
-    assert maintenance.free_abandoned(place.rt) == 0
-    owner.ended(mine)
-    assert maintenance.free_abandoned(place.rt) == 1
+    assert retention.free_abandoned(place.rt) == 0
+    lease_owner.ended(mine)
+    assert retention.free_abandoned(place.rt) == 1
 
 
 @pytest.mark.skipif(not Path("/proc/self/ns/pid").exists(), reason="PID namespaces are read from /proc, as Linux has it")
 def test_a_process_of_another_pid_namespace_is_not_judged_by_its_pid() -> None:
     """As containers with one host name are: the pid of one means something else, or nothing, in the other."""
-    host, boot, namespace, pid, started, unique = owner.this_process().split("|")
+    host, boot, namespace, pid, started, unique = lease_owner.this_process().split("|")
     other = [host, boot, str(int(namespace) + 1), pid, started, unique]
-    assert owner.is_gone("|".join([host, boot, namespace, pid, "1", unique]))
-    assert not owner.is_gone("|".join([*other[:4], "1", unique]))
-    assert not owner.is_gone("|".join([host, "another boot", namespace, pid, "1", unique]))
+    assert lease_owner.is_gone("|".join([host, boot, namespace, pid, "1", unique]))
+    assert not lease_owner.is_gone("|".join([*other[:4], "1", unique]))
+    assert not lease_owner.is_gone("|".join([host, "another boot", namespace, pid, "1", unique]))
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the state of a process is read from /proc, as Linux has it")
 def test_who_has_ended_and_whose_parent_does_not_care_is_gone(place: Place) -> None:
     """As it may be for ever where a container has no init process."""
     process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
-    name = f"{owner._machine()}|{process.pid}|{owner._started(process.pid)}|x"
-    assert not owner.is_gone(name)
+    name = f"{lease_owner._machine()}|{process.pid}|{lease_owner._started(process.pid)}|x"
+    assert not lease_owner.is_gone(name)
     process.kill()  # and nobody waits for it
     deadline = time.monotonic() + 30
-    while not owner.is_gone(name):
+    while not lease_owner.is_gone(name):
         assert time.monotonic() < deadline, "it is taken to be alive"
         time.sleep(0.01)
     assert process.poll() is not None
@@ -175,17 +179,17 @@ def test_who_has_ended_and_whose_parent_does_not_care_is_gone(place: Place) -> N
 def test_a_unit_of_an_ended_process_is_taken_over_at_once(place: Place, ended_pid: int) -> None:
     place.say("s", ("alice", "I like tea."))
     unit = place.unit()
-    dead = f"{owner._machine()}|{ended_pid}|1|x"
+    dead = f"{lease_owner._machine()}|{ended_pid}|1|x"
     place.rt.storage.write(lambda view: view.tasks.claim(unit, dead, place.clock(), 300))
     assert place.work() == []
-    maintenance.free_abandoned(place.rt)
+    retention.free_abandoned(place.rt)
     place.work()
     assert [c.times_derived for c in place.conclusions("alice")] == [1]
 
 
 def test_every_kind_is_erased_by_portions_and_in_turns(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """No transaction holds the only lock of a SQLite store for long, and other work need not wait until all is erased."""
-    monkeypatch.setattr(maintenance, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 3)
     place = start()
     stored = [
         [Task(uid=f"{state} {n}", kind="k", unit="u", state=state, finished_at=place.clock(), **times(place)) for n in range(7)]
@@ -205,7 +209,7 @@ def test_every_kind_is_erased_by_portions_and_in_turns(start: Start, monkeypatch
         return result
 
     monkeypatch.setattr(place.rt.storage, "write", counted)
-    swept = maintenance.sweep(place.rt)
+    swept = retention.sweep(place.rt)
     assert {name: number for name, number in swept.items() if number} == {
         "done tasks": 7,
         "failed tasks": 7,
@@ -216,8 +220,8 @@ def test_every_kind_is_erased_by_portions_and_in_turns(start: Start, monkeypatch
 
 
 def test_a_long_purge_goes_on_at_the_next_look(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "ROWS_AT_ONCE", 3)
-    monkeypatch.setattr(maintenance, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(retention, "TURN_SECONDS", 0.0)
     place = start()
     tasks = [Task(uid=str(n), kind="k", unit="u", state=DONE, finished_at=place.clock(), **times(place)) for n in range(7)]
     place.rt.storage.write(lambda view: view.tasks.add(tasks))

@@ -12,14 +12,16 @@ import pytest
 
 from memservice.domain.filters import where
 from memservice.domain.records import Conclusion, Space, Task
-from memservice.pipeline import reconcile
-from memservice.pipeline.tending import Tending
-from memservice.services import conclusions, outbox, resting
+from memservice.pipeline.indexing import reconcile
+from memservice.services import conclusions
 from memservice.services.conclusions import ConclusionDraft
+from memservice.services.retrieval import circuit_breaker
+from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Pooled, PoolState
 from memservice.spi.vectors import VectorHit, VectorRow
 from memservice.telemetry.events import SyncVectorsCompleted
+from memservice.worker.housekeeping import Tending
 from pipeline.fakes import Lengths, Outside
 from pipeline.place import WHO, WORKSPACE, Place
 
@@ -95,7 +97,7 @@ def test_missing_vectors_are_made_and_orphans_taken_out(place: Place, index: Out
 
 def test_an_index_that_lost_everything_is_filled_again_in_portions(place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconcile, "ROWS_AT_ONCE", 2)
-    monkeypatch.setattr("memservice.pipeline.embed.MAX_ROWS", 1)
+    monkeypatch.setattr("memservice.pipeline.indexing.embed.MAX_ROWS", 1)
     index.rows.clear()
     compare(place)
     assert keys(index) == live(place)
@@ -255,7 +257,7 @@ def test_an_index_that_is_away_is_not_asked_by_every_search(place: Place, index:
         assert texts(place, "tea")
     assert index.asked == before + 1
     index.away = False
-    resting.of(place.rt).answered("the vector index")
+    circuit_breaker.of(place.rt).answered("the vector index")
     texts(place, "tea")
     assert index.asked > before + 1
 

@@ -11,12 +11,20 @@ import pytest
 from memservice.domain.errors import ConfigurationError, NotFound, Unavailable
 from memservice.domain.records import ACTIVE, BUILDING, Conclusion, Message, Space, Workspace
 from memservice.hookspecs import hookimpl
-from memservice.pipeline import doctor, reembed
+from memservice.operations import (
+    doctor,
+    reembed,
+)
 from memservice.pipeline.handler import LONGEST_BACKOFF_SECONDS
 from memservice.runtime import Runtime
-from memservice.services import conclusions, erasure, outbox, recall
+from memservice.services import (
+    conclusions,
+    deletion,
+)
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.indexing import Kind
+from memservice.services.retrieval import search
+from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
 from memservice.spi.llm import ModelFailure
@@ -158,7 +166,7 @@ def test_the_other_way_round_messages_lose_theirs(start: Start) -> None:
     assert moved == {"message": ("letters-1", 0), "conclusion": ("letters-1", 1)}
     assert spaces(place.rt) == [("conclusion", hashed, "active", 1)]
     assert asked(place) == ["I like tea."]
-    assert [m.content for m in recall.search(place.rt, WHO, WORKSPACE, "tea")] == ["I like tea."]
+    assert [m.content for m in search.search(place.rt, WHO, WORKSPACE, "tea")] == ["I like tea."]
 
 
 def test_moving_again_changes_nothing_and_makes_up_for_what_is_missing(start: Start) -> None:
@@ -338,7 +346,7 @@ def test_there_and_back(start: Start) -> None:
 
 def test_an_embedder_that_is_away_is_waited_for(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
-    monkeypatch.setattr("memservice.pipeline.reembed.time.sleep", waited.append)
+    monkeypatch.setattr("memservice.operations.reembed.time.sleep", waited.append)
     letters = Letters("letters", 7, INLINE)
     place = start(letters)
     place.say("s", ("alice", "I like tea."))
@@ -369,9 +377,9 @@ def test_a_workspace_that_is_deleted_meanwhile(start: Start, monkeypatch: pytest
 
     def delete(texts: Sequence[str]) -> None:
         letters.act = lambda texts: None
-        erasure.delete_session(place.rt, WHO, WORKSPACE, "s")
+        deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
         place.work()
-        erasure.delete_workspace(place.rt, WHO, WORKSPACE)
+        deletion.delete_workspace(place.rt, WHO, WORKSPACE)
         place.work()
 
     letters.act = delete
@@ -414,9 +422,9 @@ def test_vectors_of_two_embedders_never_meet(start: Start) -> None:
             build(place.rt, "new")
 
     old.act = change
-    assert [m.content for m in recall.search(place.rt, WHO, WORKSPACE, "tea")] == ["I like tea."]
+    assert [m.content for m in search.search(place.rt, WHO, WORKSPACE, "tea")] == ["I like tea."]
     assert seen == [], "a vector by the old embedder is not compared with those of the new one"
-    recall.search(place.rt, WHO, WORKSPACE, "tea")
+    search.search(place.rt, WHO, WORKSPACE, "tea")
     assert [embedder for embedder, _ in seen] == ["new-1"]
 
 

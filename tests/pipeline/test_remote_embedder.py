@@ -10,7 +10,12 @@ from types import SimpleNamespace
 import pytest
 
 from memservice.domain.records import Space
-from memservice.services import conclusions, outbox, recall, resting
+from memservice.services import conclusions
+from memservice.services.retrieval import (
+    circuit_breaker,
+    search,
+)
+from memservice.services.tasks import outbox
 from memservice.spi.llm import ModelCall
 from models.scripted import KEY, Handler, Request, Server, scripted
 from models.vectors import openai_vectors
@@ -39,7 +44,7 @@ def remote(endpoint: Server) -> dict[str, str]:
 
 
 def found(place: Place, query: str) -> list[str]:
-    return [message.content for message in recall.search(place.rt, WHO, WORKSPACE, query)]
+    return [message.content for message in search.search(place.rt, WHO, WORKSPACE, query)]
 
 
 def spaces(place: Place) -> list[tuple[str, str, int]]:
@@ -95,7 +100,7 @@ def test_an_embedder_that_hangs_costs_one_query_its_wait_and_not_each(
     start: Start, endpoint: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(resting, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(circuit_breaker, "time", SimpleNamespace(monotonic=lambda: now[0]))
     endpoint.then(openai_vectors)
     place = start(SEARCH_EMBED_TIMEOUT_SECONDS="0.5", **remote(endpoint))
     place.say("s", ("alice", "I adopted a tortoise."))
@@ -111,7 +116,7 @@ def test_an_embedder_that_hangs_costs_one_query_its_wait_and_not_each(
     assert min(took[1:]) < 0.5, "the others do not wait; on a busy machine one of them may take as long all the same"
     assert len(endpoint.requests) == asked + 1
     endpoint.then(openai_vectors)
-    now[0] += resting.REST_SECONDS
+    now[0] += circuit_breaker.REST_SECONDS
     for _ in range(2):
         assert found(place, "tortoises") == ["I adopted a tortoise."]
     assert len(endpoint.requests) == asked + 3, "asked again, and as ever once it answered"

@@ -15,10 +15,10 @@ from memservice.domain.errors import Unavailable
 from memservice.domain.filters import where
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Lease, Task
-from memservice.pipeline import maintenance
-from memservice.pipeline.runner import RunReport
 from memservice.spi.storage import View
 from memservice.testing.storage.base import together
+from memservice.worker import retention
+from memservice.worker.runner import RunReport
 from pipeline.place import Place
 
 Start = Callable[..., Place]
@@ -290,7 +290,7 @@ def test_a_store_that_is_away_is_no_failure_of_the_task(place: Place, monkeypatc
     assert (task.state, task.attempts, task.last_error) == ("pending", 0, None)
     assert place.ready() == []
     # The process is still there, but it does not work on the unit any more: nobody need wait for the lease to run out.
-    assert maintenance.free_abandoned(place.rt) == 1
+    assert retention.free_abandoned(place.rt) == 1
     assert place.run(unit).done == 1
     assert [c.times_derived for c in place.conclusions("alice")] == [1]
 
@@ -325,8 +325,8 @@ def test_work_that_arrives_just_before_the_release_is_not_left_behind(place: Pla
 
 
 def test_a_stop_ends_after_the_batch_in_hand_and_releases_the_unit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    from memservice.pipeline import derive
-    from memservice.pipeline.runner import run
+    from memservice.pipeline.derive import handler as derive
+    from memservice.worker.runner import run
 
     monkeypatch.setattr(derive, "MAX_BATCH", 1)
     place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))

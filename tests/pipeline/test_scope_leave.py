@@ -11,13 +11,22 @@ import pytest
 from memservice.domain.filters import where
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import DELETED, LIVE, SUPERSEDED, Conclusion
-from memservice.pipeline import scope_backfill, scope_removal
 from memservice.pipeline.handler import Prepared
-from memservice.pipeline.runner import HANDLERS
-from memservice.services import conclusions, outbox, scopes
+from memservice.pipeline.scopes import (
+    backfill as scope_backfill,
+)
+from memservice.pipeline.scopes import (
+    removal as scope_removal,
+)
+from memservice.services import (
+    conclusions,
+    scopes,
+)
 from memservice.services.conclusions import ConclusionDraft, ensure_collection
 from memservice.services.indexing import index_conclusions
+from memservice.services.tasks import outbox
 from memservice.spi.storage import View
+from memservice.worker.runner import HANDLERS
 from pipeline.fakes import Lengths, Outside
 from pipeline.place import WHO, WORKSPACE, Place
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memservice.domain.records import ScopeSession
-from memservice.services import outbox, sessions
+from memservice.services import sessions
+from memservice.services.tasks import outbox
 from pipeline.place import WHO, WORKSPACE, Place
 
 SCOPE = "scope.team"

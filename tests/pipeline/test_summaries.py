@@ -9,7 +9,8 @@ import pytest
 from memservice.domain import tokens
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Message, Task
-from memservice.services import outbox, sessions
+from memservice.services import sessions
+from memservice.services.tasks import outbox
 from memservice.spi.reasoner import SummarizeRequest
 from pipeline.place import WHO, WORKSPACE, Place
 

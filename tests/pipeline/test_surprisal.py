@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memservice.domain.records import Conclusion
-from memservice.pipeline.surprisal import surprising
+from memservice.pipeline.dream.outliers import surprising
 from memservice.services import dreams
 from memservice.services.dreams import DreamRequest
 from memservice.spi.capabilities import Capability

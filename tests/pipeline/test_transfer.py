@@ -19,16 +19,31 @@ from backends.stores import sqlite_store_at
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import where
-from memservice.pipeline.runner import HANDLERS
-from memservice.services import conclusions, erasure, indexing, keys, messages, outbox, recall, sessions, workspaces
-from memservice.services.bounds import bounds_for
-from memservice.services.transfer import export, importing, shapes, tasks
+from memservice.services import (
+    conclusions,
+    deletion,
+    indexing,
+    messages,
+    sessions,
+    workspaces,
+)
+from memservice.services.auth import api_keys
+from memservice.services.auth.bounds import bounds_for
+from memservice.services.retrieval import search
+from memservice.services.tasks import outbox
+from memservice.services.transfer import (
+    export,
+    importing,
+    record_formats,
+    tasks,
+)
 from memservice.services.transfer.copying import MARK, Different, copy, require_two
 from memservice.services.transfer.export import Wanted
 from memservice.services.transfer.lines import Line, Sum, UnreadableExport, reading, vector_text, writing, written
 from memservice.spi.schema import TABLES
 from memservice.spi.storage import View
 from memservice.spi.vectors import VectorRow
+from memservice.worker.runner import HANDLERS
 from pipeline.conftest import Start
 from pipeline.everything import fill, rows
 from pipeline.fakes import Outside
@@ -80,7 +95,7 @@ def without(numbers: dict[str, int]) -> dict[str, int]:
 
 
 def test_every_record_has_its_place() -> None:
-    placed = {shape.record for shape in shapes.SHAPES.values()} | shapes.STAYS
+    placed = {shape.record for shape in record_formats.SHAPES.values()} | record_formats.STAYS
     assert placed == {spec.record for spec in TABLES}
 
 
@@ -133,8 +148,8 @@ def test_found_and_worked_on_where_it_goes(filled: Place, second: Place) -> None
             workspace = view.workspaces.by_slug("w")
             assert workspace is not None
             everything = bounds_for(view, WHO, workspace)
-            found = recall.find_messages(place.rt, view, everything, "sold apples", 5)
-            near = recall.find_conclusions(place.rt, view, everything, "sold all my apples", 3)
+            found = search.find_messages(place.rt, view, everything, "sold apples", 5)
+            near = search.find_conclusions(place.rt, view, everything, "sold all my apples", 3)
         assert found[0].content == "I sold all my apples."
         assert "sold" in near[0].conclusion.content
 
@@ -181,9 +196,9 @@ def test_keys_belong_to_the_same_things_where_they_go(filled: Place, second: Pla
     sessions.get_or_create(filled.rt, WHO, "w", "empty")
     given = {uid: r.ApiKey(uid=uid.replace(" ", "-"), workspace="w", created_at=NOW, **more) for uid, more in named.items()}
     stale = r.ApiKey(uid="stale", workspace="w", workspace_uid="of-another", created_at=NOW)
-    filled.rt.storage.write(lambda view: view.rows.put([keys.bound(view, key) for key in given.values()]))
+    filled.rt.storage.write(lambda view: view.rows.put([api_keys.bound(view, key) for key in given.values()]))
     filled.rt.storage.write(lambda view: view.keys.add(stale))
-    erasure.delete_session(filled.rt, WHO, "w", "empty")
+    deletion.delete_session(filled.rt, WHO, "w", "empty")
     importing.load(second.rt, iter(exported(filled)))
 
     def stored(place: Place) -> list[r.ApiKey]:
@@ -195,7 +210,7 @@ def test_keys_belong_to_the_same_things_where_they_go(filled: Place, second: Pla
     assert [key.uid for key in there if key.revoked_at is not None] == ["of-a-session-that-goes"]
     assert [key.session_uid is not None for key in there] == [False, False, True, False, False]
     assert all(key.workspace_uid is not None for key in there)
-    erasure.delete_workspace(second.rt, WHO, "w", with_sessions=True)
+    deletion.delete_workspace(second.rt, WHO, "w", with_sessions=True)
     second.work()
     importing.load(second.rt, iter(exported(filled)))
     assert all(key.revoked_at is not None for key in stored(second)), "importing again brings no revoked key back"
@@ -203,16 +218,16 @@ def test_keys_belong_to_the_same_things_where_they_go(filled: Place, second: Pla
 
 def test_without_vectors_they_are_made_there(filled: Place, second: Place) -> None:
     lines = exported(filled, wanted=Wanted(vectors=False))
-    assert not [line for line in read(lines) if line["type"] in (shapes.VECTOR, "spaces")]
+    assert not [line for line in read(lines) if line["type"] in (record_formats.VECTOR, "spaces")]
     importing.load(second.rt, iter(lines))
     second.work()
-    original = {(line["uid"], line["vector"]) for line in read(exported(filled)) if line["type"] == shapes.VECTOR}
-    made = {(line["uid"], line["vector"]) for line in read(exported(second)) if line["type"] == shapes.VECTOR}
+    original = {(line["uid"], line["vector"]) for line in read(exported(filled)) if line["type"] == record_formats.VECTOR}
+    made = {(line["uid"], line["vector"]) for line in read(exported(second)) if line["type"] == record_formats.VECTOR}
     assert {uid for uid, _ in original} <= {uid for uid, _ in made}
 
 
 def test_what_is_being_deleted_stays_behind(filled: Place) -> None:
-    erasure.delete_session(filled.rt, WHO, "w", "other")
+    deletion.delete_session(filled.rt, WHO, "w", "other")
     kinds = Counter(line["type"] for line in read(exported(filled)))
     assert kinds["sessions"] == 1
     assert {line["session"] for line in read(exported(filled)) if line["type"] == "messages"} == {"talk"}
@@ -246,7 +261,7 @@ def sealed(lines: list[Line]) -> list[bytes]:
 
 
 def vectors_of(place: Place, kind: str = "conclusion") -> list[Line]:
-    return [line for line in read(exported(place)) if line["type"] == shapes.VECTOR and line["space"]["kind"] == kind]
+    return [line for line in read(exported(place)) if line["type"] == record_formats.VECTOR and line["space"]["kind"] == kind]
 
 
 class TestVectorsOfACopy:
@@ -312,7 +327,7 @@ class TestVectorsOfAnotherEmbedder:
         for line in lines:
             if line["type"] == "spaces":
                 line.update(other)
-            elif line["type"] == shapes.VECTOR:
+            elif line["type"] == record_formats.VECTOR:
                 line.update(space={**line["space"], **other}, vector=vector_text(np.array([1, 2, 3], np.float32)))
         return sealed(lines)
 
@@ -322,7 +337,7 @@ class TestVectorsOfAnotherEmbedder:
         before = vectors_of(second)
         lines = self.by_another(filled, "Bob keeps bees.", "Bob sold a boat.")
         report = importing.load_file(second.rt, lines)
-        kinds = Counter(line["space"]["kind"] for line in read(lines) if line["type"] == shapes.VECTOR)
+        kinds = Counter(line["space"]["kind"] for line in read(lines) if line["type"] == record_formats.VECTOR)
         assert {(o.kind, o.number, o.embedder, o.here) for o in report.others} == {
             (kind, number, "other-1", second.rt.embedder.id) for kind, number in kinds.items()
         }
@@ -352,7 +367,7 @@ class TestAnIndexThatIsAway:
         index.away = True
         report = importing.load_file(target.rt, lines)
         assert report.away == "the index is away"
-        assert report.later == sum(line["type"] == shapes.VECTOR for line in read(lines)) > 0
+        assert report.later == sum(line["type"] == record_formats.VECTOR for line in read(lines)) > 0
         assert index.asked == 1
         assert report.stored["messages"] == number(filled)["messages"]
         index.away = False

@@ -7,12 +7,17 @@ from collections import Counter
 
 import pytest
 
-from memservice.pipeline import derive, turns, worker
-from memservice.pipeline.worker import Worker
-from memservice.services import messages, outbox
+from memservice.pipeline.derive import handler as derive
+from memservice.services import messages
 from memservice.services.messages import Draft
+from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.reasoner import DeriveRequest
+from memservice.worker import (
+    polling,
+    time_slice,
+)
+from memservice.worker.polling import Worker
 from pipeline.conftest import Start
 from pipeline.fakes import Scripted
 from pipeline.place import WHO, Place
@@ -40,7 +45,7 @@ def test_one_message_does_not_wait_for_another_workspaces_backlog(place: Place) 
 
 
 def test_nor_when_it_comes_while_the_backlog_is_worked_off(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "ROUND_SECONDS", 0.0)
+    monkeypatch.setattr(polling, "ROUND_SECONDS", 0.0)
     for number in range(MANY):
         say(place, "big", f"s{number}", "I like tea.")
 
@@ -56,7 +61,7 @@ def test_nor_when_it_comes_while_the_backlog_is_worked_off(place: Place, monkeyp
 def test_nor_for_one_session_that_has_much_to_say(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A unit gives way when its turn is over."""
     monkeypatch.setattr(derive, "MAX_BATCH", 1)
-    monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(time_slice, "TURN_SECONDS", 0.0)
     say(place, "big", "s", *["I like tea."] * MANY)
     place.reasoner.act = lambda request: say(place, "small", "s", "I sing.") if len(place.reasoner.requests) == 5 else None
     place.work()
@@ -65,7 +70,7 @@ def test_nor_for_one_session_that_has_much_to_say(place: Place, monkeypatch: pyt
 
 
 def test_turns_go_round_where_there_are_more_workspaces_than_a_round_has_time_for(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "ROUND_SECONDS", 0.0)
+    monkeypatch.setattr(polling, "ROUND_SECONDS", 0.0)
     names = [f"w{number}" for number in range(5)]
     for name in names:
         for number in range(4):
@@ -117,7 +122,7 @@ def test_no_workspace_has_more_threads_than_there_are_units_at_once(start: Start
 
 def test_what_waited_for_company_does_not_wait_again_after_a_turn(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(derive, "MAX_BATCH", 2)
-    monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(time_slice, "TURN_SECONDS", 0.0)
     place = start(reasoner=Scripted(Capability.COSTLY))
     say(place, "w", "s", *[f"Fact {number}." for number in range(6)])
     assert place.ready() == []

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from memservice.domain.records import Space
-from memservice.services import conclusions, outbox
+from memservice.services import conclusions
 from memservice.services.conclusions import ConclusionDraft
+from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
 from pipeline.fakes import Lengths, Outside
 from pipeline.place import WHO, WORKSPACE, Place

@@ -9,7 +9,12 @@ import pytest
 
 from memservice.domain.records import Task
 from memservice.runtime import Runtime
-from memservice.services import outbox, sessions, webhooks, workspaces
+from memservice.services import (
+    sessions,
+    webhooks,
+    workspaces,
+)
+from memservice.services.tasks import outbox
 from pipeline.place import WHO, Place
 from pipeline.webhook_places import (
     SECRET,

@@ -9,9 +9,16 @@ from collections.abc import Callable
 import pytest
 
 from memservice.domain.records import Delivery, WebhookEndpoint
-from memservice.pipeline import turns, worker
-from memservice.pipeline.worker import Worker
-from memservice.services import erasure, outbox, webhooks
+from memservice.services import (
+    deletion,
+    webhooks,
+)
+from memservice.services.tasks import outbox
+from memservice.worker import (
+    polling,
+    time_slice,
+)
+from memservice.worker.polling import Worker
 from pipeline.place import WHO, WORKSPACE, Place
 from pipeline.webhook_places import (
     Start,
@@ -81,8 +88,8 @@ def test_endpoints_take_turns_where_there_are_more_of_them_than_threads(
     start: Start, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that answers just in time, and has much to be told, would keep all others waiting."""
-    monkeypatch.setattr(worker, "DELIVERIES_AT_ONCE", 1)
-    monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(polling, "DELIVERIES_AT_ONCE", 1)
+    monkeypatch.setattr(time_slice, "TURN_SECONDS", 0.0)
     place = opened(start)
     register(place, receiver, "/slow")
     for _ in range(4):
@@ -100,7 +107,7 @@ def test_endpoints_take_turns_where_there_are_more_of_them_than_threads(
 def test_an_endpoint_that_nobody_waits_behind_is_told_everything_in_one_turn(
     place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(time_slice, "TURN_SECONDS", 0.0)
     register(place, receiver)
     for _ in range(5):
         emit_test(place)
@@ -151,7 +158,7 @@ def test_of_a_workspace_that_is_deleted_while_it_is_told_of_something_nothing_st
     register(place, receiver)
 
     def behave(handler: Handler) -> None:
-        erasure.delete_workspace(place.rt, WHO, WORKSPACE, with_sessions=True)
+        deletion.delete_workspace(place.rt, WHO, WORKSPACE, with_sessions=True)
         handler.answer(status)
 
     receiver.behave = behave

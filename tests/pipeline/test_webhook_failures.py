@@ -8,7 +8,8 @@ import pytest
 
 from memservice.domain.errors import NotFound
 from memservice.domain.records import WebhookEndpoint
-from memservice.services import outbox, webhooks
+from memservice.services import webhooks
+from memservice.services.tasks import outbox
 from pipeline.place import WHO, WORKSPACE, Place
 from pipeline.webhook_places import (
     Start,

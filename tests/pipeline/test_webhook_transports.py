@@ -12,10 +12,11 @@ import pytest
 
 from memservice.domain.records import Delivery
 from memservice.hookspecs import hookimpl
-from memservice.pipeline import maintenance
-from memservice.services import outbox, webhooks
+from memservice.services import webhooks
+from memservice.services.tasks import outbox
 from memservice.spi.providers import WebhookTransportProvider
 from memservice.spi.webhooks import Outcome
+from memservice.worker import retention
 from pipeline.place import WHO, WORKSPACE, Place
 from pipeline.webhook_places import (
     Start,
@@ -181,11 +182,11 @@ def test_records_of_deliveries_are_erased_after_thirty_days(place: Place, receiv
     place.clock.advance(days=29.9)
     emit_test(place)
     place.work()
-    assert maintenance.sweep(place.rt)["deliveries"] == 0
+    assert retention.sweep(place.rt)["deliveries"] == 0
     erased = 0
     for _ in range(5):
         place.clock.advance(hours=1)
-        erased += maintenance.sweep(place.rt)["deliveries"]
+        erased += retention.sweep(place.rt)["deliveries"]
     assert erased == 1
     assert len(attempts(place, hook.uid)) == 1
 
@@ -194,12 +195,12 @@ def test_many_old_records_are_erased_in_pieces(place: Place, receiver: Receiver,
     register(place, receiver)
     emit_test(place)
     place.work()
-    monkeypatch.setattr(maintenance, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 2)
     with place.rt.storage.read() as view:
         (row,) = view.rows.page(Delivery)
     place.rt.storage.write(lambda view: view.rows.put([replace(row, key=0, uid=f"{n:021d}") for n in range(4)]))
     place.clock.advance(days=31)
-    assert maintenance.sweep(place.rt)["deliveries"] == 5
+    assert retention.sweep(place.rt)["deliveries"] == 5
 
 
 def test_a_deleted_workspace_is_told_nothing(place: Place, receiver: Receiver) -> None:

@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from memservice.domain.errors import Unavailable
-from memservice.pipeline import worker
-from memservice.pipeline.worker import Worker
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import View
+from memservice.worker import polling
+from memservice.worker.polling import Worker
 from pipeline.fakes import Scripted
 from pipeline.place import Place
 
@@ -70,7 +70,7 @@ def test_a_worker_that_has_not_started_yet_stops_when_told(place: Place) -> None
 def test_a_store_that_is_away_is_waited_for_and_told_of_once(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(worker, "STORE_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(polling, "STORE_PAUSE_SECONDS", 0.05)
     read = place.rt.storage.read
     away = 6
 

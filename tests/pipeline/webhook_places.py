@@ -8,8 +8,12 @@ import hmac
 from collections.abc import Callable
 
 from memservice.domain.records import Delivery, WebhookEndpoint
-from memservice.services import outbox, sessions, webhooks
+from memservice.services import (
+    sessions,
+    webhooks,
+)
 from memservice.services.paging import Paging
+from memservice.services.tasks import outbox
 from pipeline.place import WHO, WORKSPACE, Place
 from receiver import LOOPBACK, Receiver
 

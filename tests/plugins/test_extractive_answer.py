@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from examples import examples
-from memservice.domain.json_shape import misfit
+from memservice.domain.json_schema import misfit
 from memservice.spi.reasoner import AnswerRequest, Evidence, Utterance
 from memservice_extractive.reasoner import ExtractiveReasoner
 

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from memservice.testing.webhooks import WebhookTransportContract, World
-from memservice_webhooks.worlds import http_world, jsonl_world
+from memservice_webhooks.fixtures import (
+    http_world,
+    jsonl_world,
+)
 
 
 class TestHttp(WebhookTransportContract):

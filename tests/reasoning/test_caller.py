@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memservice.domain.errors import ConfigurationError
-from memservice.reasoning.caller import Caller
+from memservice.reasoning.client import Caller
 from memservice.spi.llm import Completion, ModelFailure, Refusal, Tool, ToolCall, Turn
 from memservice.spi.reasoner import Origin, Spent
 from reasoning.model import Bench, Reply, ScriptedModel

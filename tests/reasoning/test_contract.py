@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from memservice.reasoning.prompts import derive, summarise
+from memservice.reasoning.prompts import (
+    derive,
+    summarize,
+)
 from memservice.reasoning.reasoner import LlmReasoner
 from memservice.spi.llm import CompletionRequest
 from memservice.spi.reasoner import DeriveRequest, Reasoner, Utterance
@@ -29,7 +32,7 @@ def reader(request: CompletionRequest) -> Reply:
     system, user = request.turns[0].content, request.turns[1].content
     if system.startswith(derive.PROMPT.text):
         return {"statements": _noted(user)}
-    if system.startswith((summarise.SHORT.text, summarise.LONG.text)):
+    if system.startswith((summarize.SHORT.text, summarize.LONG.text)):
         return "\n".join(found[4] for found in _ENTRY.finditer(user))
     if request.tools:
         return "DONE"

@@ -11,8 +11,14 @@ import pytest
 
 from memservice.domain import tokens
 from memservice.domain.errors import Unavailable
-from memservice.reasoning.caller import Caller
-from memservice.reasoning.loop import MOST_CALLS, Bounds, Given, Loop, Offer
+from memservice.reasoning.client import Caller
+from memservice.reasoning.tool_loop import (
+    MOST_CALLS,
+    Bounds,
+    Given,
+    Loop,
+    Offer,
+)
 from memservice.spi.llm import ModelFailure, Tool, Turn
 from memservice.spi.reasoner import Origin
 from memservice.spi.toolbox import ToolRefused

@@ -25,7 +25,7 @@ ALL = [
 
 
 def test_every_task_has_a_prompt_of_its_own() -> None:
-    assert {"derive", "summarise"} <= {file for file, _ in ALL}
+    assert {"derive", "summarize"} <= {file for file, _ in ALL}
     assert len({prompt.name for _, prompt in ALL}) == len({prompt.version for _, prompt in ALL}) == len(ALL)
 
 

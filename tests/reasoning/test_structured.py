@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memservice.reasoning import structured
-from memservice.reasoning.caller import Caller
+from memservice.reasoning.client import Caller
 from memservice.spi.llm import Completion, ModelFailure, Turn
 from memservice.spi.reasoner import Origin
 from reasoning.model import Bench, Reply, ScriptedModel

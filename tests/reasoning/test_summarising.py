@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memservice.domain import tokens
-from memservice.reasoning import summarise
+from memservice.reasoning import summarize as reasoning_summarize
 from memservice.reasoning.prompts import Prompt
-from memservice.reasoning.prompts import summarise as prompt
-from memservice.reasoning.summarise import summarize
+from memservice.reasoning.prompts import summarize as prompt
+from memservice.reasoning.summarize import summarize
 from memservice.spi.llm import ModelFailure
 from memservice.spi.reasoner import Origin, Summarized, SummarizeRequest, Utterance
 from reasoning.model import Bench, Reply, ScriptedModel
@@ -78,7 +78,7 @@ def test_a_long_summary_before_does_not_push_the_messages_aside() -> None:
 
 
 def test_of_many_messages_the_newest_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summarise, "MAX_INPUT_TOKENS", 400)
+    monkeypatch.setattr(reasoning_summarize, "MAX_INPUT_TOKENS", 400)
     _, model, _ = summarized(SummarizeRequest("long", [say(n, f"Message number {n} is about Porto.") for n in range(100)], None, 100))
     text = model.last.turns[1].content
     assert tokens.count(text) < 500

@@ -12,9 +12,9 @@ import pytest
 
 from memservice import services
 from memservice.domain.errors import Unauthorised
-from memservice.services import access
-from memservice.services.jobs import Which
-from memservice.services.principal import Principal
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
+from memservice.services.tasks.jobs import Which
 
 NAMES = {"workspace": "acme", "slug": "acme", "peer": "alice", "session": "room", "which": Which(workspace="acme")}
 
@@ -95,7 +95,7 @@ def test_the_narrowest_name_counts(asked: dict[str, Any], let_in: set[str]) -> N
     found = set()
     for name, who in callers.items():
         try:
-            access.require(who, "acme", **asked)
+            policy.require(who, "acme", **asked)
         except Unauthorised:
             continue
         found.add(name)

@@ -11,16 +11,25 @@ import pytest
 import sqlalchemy as sa
 
 from backends.stores import sqlite_store_at
-from memservice.domain.jwt_claims import Claims
+from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.records import ApiKey, Conclusion, Message
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services import cards, context, keys, messages, peers, queue, sessions, workspaces
+from memservice.services import (
+    cards,
+    messages,
+    peers,
+    sessions,
+    workspaces,
+)
 from memservice.services import conclusions as concluding
+from memservice.services.auth import api_keys
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.messages import Draft
 from memservice.services.paging import Paging
-from memservice.services.representation import RepresentationOptions
+from memservice.services.retrieval import context
+from memservice.services.retrieval.representation import RepresentationOptions
+from memservice.services.tasks import queue_status
 from memservice.settings import load_settings
 from services.world import ME, WORKSPACE, Clock, Small
 
@@ -61,7 +70,7 @@ def fill(path: Path, size: int) -> Sized:
         peers.get_or_create(runtime, ME, WORKSPACE, f"peer{start}", None, None)
         workspaces.get_or_create(runtime, ME, f"w{start}", None, None)
     named = [ApiKey(uid=f"k{n}", workspace=WORKSPACE, peer="ann", session="s", created_at=runtime.clock()) for n in range(size)]
-    runtime.storage.write(lambda view: view.rows.put([keys.bound(view, named[0]), *named[1:]]))
+    runtime.storage.write(lambda view: view.rows.put([api_keys.bound(view, named[0]), *named[1:]]))
     small.summarise(said[5], "short", 5)
     cards.put(runtime, ME, WORKSPACE, "ann", None, ["Name: Ann"])
     sized = Sized(small, said, concluded)
@@ -87,7 +96,7 @@ def recognise(rt: Runtime) -> None:
     """As each request does it that shows a key."""
     claims = Claims(id="k0", workspace=WORKSPACE, peer="ann", session="s")
     with rt.storage.read() as view:
-        found = keys.recognise(view, claims, "")
+        found = api_keys.recognise(view, claims, "")
     assert found is not None
     assert found.session_uid
 
@@ -130,8 +139,8 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
     "query conclusions": (12, lambda s: s.small.ask("how many herons", "ann", "bob")),
     "query conclusions of a session": (12, _rt(lambda rt, s: concluding.query(rt, ME, WORKSPACE, "herons", filters=FEW))),
     "recognise a key": (1, _rt(lambda rt, s: recognise(rt))),
-    "queue status": (4, _rt(lambda rt, s: queue.status(rt, ME, WORKSPACE))),
-    "queue status of a session": (4, _rt(lambda rt, s: queue.status(rt, ME, WORKSPACE, observer="ann", sender="bob", session="s"))),
+    "queue status": (4, _rt(lambda rt, s: queue_status.status(rt, ME, WORKSPACE))),
+    "queue status of a session": (4, _rt(lambda rt, s: queue_status.status(rt, ME, WORKSPACE, observer="ann", sender="bob", session="s"))),
 }
 
 LARGE = ("messages", "conclusions", "tasks", "sessions", "peers", "members", "vectors", "text_rows", "text_terms", "api_keys", "workspaces")

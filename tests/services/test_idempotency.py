@@ -9,7 +9,7 @@ import pytest
 
 from memservice.domain.errors import InvalidInput
 from memservice.domain.records import IdempotencyKey, Message, Task
-from memservice.pipeline import maintenance
+from memservice.worker import retention
 from services.conftest import Begin
 from services.world import Small
 
@@ -71,12 +71,12 @@ def test_keys_are_forgotten_after_a_day(small: Small) -> None:
     small.say("s", ("ann", "one"), once="early")
     small.clock.now += timedelta(hours=20)
     small.say("s", ("ann", "one"), once="late")
-    maintenance.sweep(small.rt)
+    retention.sweep(small.rt)
     assert remembered(small) == 2
     erased = 0
     for _ in range(5):
         small.clock.now += timedelta(hours=1)
-        erased += maintenance.sweep(small.rt)["idempotency keys"]
+        erased += retention.sweep(small.rt)["idempotency keys"]
     assert erased == 1
     small.say("s", ("ann", "one"), once="late")
     assert stored(small) == 2

@@ -19,11 +19,16 @@ from memservice.domain.filters.ast import TRUE, where
 from memservice.domain.records import DELETING, ApiKey, Session, Workspace
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services import erasure, keys, peers, sessions
-from memservice.services.key_usage import KeyUsage
-from memservice.services.keys import Wanted
+from memservice.services import (
+    deletion,
+    peers,
+    sessions,
+)
+from memservice.services.auth import api_keys
+from memservice.services.auth.api_keys import Wanted
+from memservice.services.auth.key_usage import KeyUsage
+from memservice.services.auth.principal import Principal
 from memservice.services.paging import Paging
-from memservice.services.principal import Principal
 from memservice.settings import load_settings
 
 START = datetime(2026, 5, 1, 12, 0, 0, 654_321, tzinfo=UTC)
@@ -56,13 +61,13 @@ def rt(local_storage_name: str, tmp_path: Path, clock: Clock) -> Iterator[Runtim
 
 def recognise(rt: Runtime, token: str) -> ApiKey | None:
     """As a request that shows the token does it."""
-    claims = keys.signer_of(rt.settings).read(token, rt.clock())
+    claims = api_keys.signer_of(rt.settings).read(token, rt.clock())
     with rt.storage.read() as view:
-        return keys.recognise(view, claims, token)
+        return api_keys.recognise(view, claims, token)
 
 
 def test_a_key_is_stored_without_its_token(rt: Runtime) -> None:
-    minted = keys.mint(rt, ALL, Wanted(workspace="acme", peer="alice"), START + timedelta(days=1), "for the kitchen")
+    minted = api_keys.mint(rt, ALL, Wanted(workspace="acme", peer="alice"), START + timedelta(days=1), "for the kitchen")
     assert len(minted.key.uid) == 21
     assert not minted.key.uid.startswith("-")
     assert minted.key.expires_at == (START + timedelta(days=1)).replace(microsecond=0)
@@ -74,7 +79,7 @@ def test_a_key_is_stored_without_its_token(rt: Runtime) -> None:
 
 
 def test_it_works_until_it_ends(rt: Runtime, clock: Clock) -> None:
-    minted = keys.mint(rt, ALL, Wanted(workspace="acme"), START + timedelta(minutes=10))
+    minted = api_keys.mint(rt, ALL, Wanted(workspace="acme"), START + timedelta(minutes=10))
     clock.pass_(minutes=9, seconds=59)
     assert recognise(rt, minted.token) == minted.key
     clock.pass_(seconds=1)
@@ -84,14 +89,14 @@ def test_it_works_until_it_ends(rt: Runtime, clock: Clock) -> None:
 
 def test_a_key_without_names_is_an_admin_key_and_says_so(rt: Runtime, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "memservice.keys"):
-        minted = keys.mint(rt, ALL, Wanted())
+        minted = api_keys.mint(rt, ALL, Wanted())
     assert (minted.key.admin, minted.key.label) == (True, "admin")
     assert [(record.levelname, minted.key.uid in record.getMessage()) for record in caplog.records] == [("WARNING", True)]
     assert minted.token not in caplog.text
-    assert keys.signer_of(rt.settings).read(minted.token, START).admin
-    assert keys.mint(rt, ALL, Wanted(), label="root").key.label == "root"
-    narrow = keys.mint(rt, ALL, Wanted(workspace="acme", session="room"))
-    claims = keys.signer_of(rt.settings).read(narrow.token, START)
+    assert api_keys.signer_of(rt.settings).read(minted.token, START).admin
+    assert api_keys.mint(rt, ALL, Wanted(), label="root").key.label == "root"
+    narrow = api_keys.mint(rt, ALL, Wanted(workspace="acme", session="room"))
+    claims = api_keys.signer_of(rt.settings).read(narrow.token, START)
     assert (claims.admin, claims.workspace, claims.peer, claims.session, claims.id) == (False, "acme", None, "room", narrow.key.uid)
     assert narrow.key.label is None
 
@@ -113,34 +118,34 @@ def test_a_key_without_names_is_an_admin_key_and_says_so(rt: Runtime, caplog: py
 )
 def test_what_cannot_be_minted(rt: Runtime, wanted: Wanted, expires_at: datetime | None, label: str | None, field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        keys.mint(rt, ALL, wanted, expires_at, label)
+        api_keys.mint(rt, ALL, wanted, expires_at, label)
     assert [problem.loc for problem in refused.value.problems] == [("query", field)]
-    assert keys.page(rt, ALL, Paging()).total == 0
+    assert api_keys.page(rt, ALL, Paging()).total == 0
 
 
 def test_only_administrators(rt: Runtime) -> None:
-    key = keys.mint(rt, ALL, Wanted(workspace="acme")).key
+    key = api_keys.mint(rt, ALL, Wanted(workspace="acme")).key
     for who in (Principal(), Principal(workspace="acme"), Principal(workspace="acme", peer="alice")):
         with pytest.raises(Unauthorised):
-            keys.mint(rt, who, Wanted(workspace="acme"))
+            api_keys.mint(rt, who, Wanted(workspace="acme"))
         with pytest.raises(Unauthorised):
-            keys.page(rt, who, Paging())
+            api_keys.page(rt, who, Paging())
         with pytest.raises(Unauthorised):
-            keys.revoke(rt, who, key.uid)
-    assert keys.page(rt, ALL, Paging()).items == [key]
+            api_keys.revoke(rt, who, key.uid)
+    assert api_keys.page(rt, ALL, Paging()).items == [key]
 
 
 def test_revoked_is_revoked(rt: Runtime, clock: Clock) -> None:
-    first, second = (keys.mint(rt, ALL, Wanted(workspace="acme")) for _ in range(2))
-    keys.revoke(rt, ALL, first.key.uid)
+    first, second = (api_keys.mint(rt, ALL, Wanted(workspace="acme")) for _ in range(2))
+    api_keys.revoke(rt, ALL, first.key.uid)
     clock.pass_(hours=1)
-    keys.revoke(rt, ALL, first.key.uid)
+    api_keys.revoke(rt, ALL, first.key.uid)
     with pytest.raises(Unauthorised, match="JWT revoked"):
         recognise(rt, first.token)
     assert recognise(rt, second.token) == second.key
-    assert [key.revoked_at for key in keys.page(rt, ALL, Paging()).items] == [START, None]
+    assert [key.revoked_at for key in api_keys.page(rt, ALL, Paging()).items] == [START, None]
     with pytest.raises(NotFound, match="Key nope not found"):
-        keys.revoke(rt, ALL, "nope")
+        api_keys.revoke(rt, ALL, "nope")
 
 
 def delete(rt: Runtime, record: type[Any], slug: str) -> None:
@@ -152,9 +157,10 @@ def test_a_key_that_a_deletion_missed_is_not_recognised(rt: Runtime) -> None:
     sessions.get_or_create(rt, ALL, "acme", "room")
     peers.get_or_create(rt, ALL, "acme", "alice", None, None)
     every = [
-        Wanted(workspace="acme", **more) for more in ({}, {"peer": "alice"}, {"session": "room"}, {"peer": "alice", "session": "room"})
+        Wanted(workspace="acme", **more)
+        for more in ({}, {"peer_id": "alice"}, {"session_id": "room"}, {"peer_id": "alice", "session_id": "room"})
     ]
-    whole, alice, room, both = (keys.mint(rt, ALL, wanted).token for wanted in every)
+    whole, alice, room, both = (api_keys.mint(rt, ALL, wanted).token for wanted in every)
     delete(rt, Session, "room")
     for token in (room, both):
         with pytest.raises(Unauthorised, match="JWT revoked"):
@@ -172,7 +178,7 @@ def test_a_key_that_a_deletion_missed_is_not_recognised(rt: Runtime) -> None:
 def test_keys_are_revoked_in_the_transaction_that_deletes(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     sessions.get_or_create(rt, ALL, "acme", "room")
     of_session, of_workspace, other = (
-        keys.mint(rt, ALL, wanted)
+        api_keys.mint(rt, ALL, wanted)
         for wanted in (Wanted(workspace="acme", session="room"), Wanted(workspace="acme"), Wanted(workspace="other", session="room"))
     )
     writes = 0
@@ -184,10 +190,10 @@ def test_keys_are_revoked_in_the_transaction_that_deletes(rt: Runtime, monkeypat
         return original(change)
 
     monkeypatch.setattr(rt.storage, "write", counting)
-    erasure.delete_session(rt, ALL, "acme", "room")
-    assert [key.revoked_at for key in keys.page(rt, ALL, Paging()).items] == [START, None, None]
-    erasure.delete_workspace(rt, ALL, "acme")
-    assert [key.revoked_at for key in keys.page(rt, ALL, Paging()).items] == [START, START, None]
+    deletion.delete_session(rt, ALL, "acme", "room")
+    assert [key.revoked_at for key in api_keys.page(rt, ALL, Paging()).items] == [START, None, None]
+    deletion.delete_workspace(rt, ALL, "acme")
+    assert [key.revoked_at for key in api_keys.page(rt, ALL, Paging()).items] == [START, START, None]
     assert writes == 2
     assert recognise(rt, other.token) == other.key
     for minted in (of_session, of_workspace):
@@ -198,30 +204,30 @@ def test_keys_are_revoked_in_the_transaction_that_deletes(rt: Runtime, monkeypat
 def test_keys_of_other_servers(rt: Runtime) -> None:
     token = signed({"t": "", "w": "acme", "s": "room"})
     assert recognise(rt, token) is None
-    key = keys.revoke_token(rt, ALL, token)
+    key = api_keys.revoke_token(rt, ALL, token)
     assert (key.workspace, key.session, key.admin, key.revoked_at) == ("acme", "room", False, START)
     assert len(key.uid) == 64
     with pytest.raises(Unauthorised, match="JWT revoked"):
         recognise(rt, token)
-    assert keys.revoke_token(rt, ALL, token) == key
-    assert keys.page(rt, ALL, Paging()).items == [key]
+    assert api_keys.revoke_token(rt, ALL, token) == key
+    assert api_keys.page(rt, ALL, Paging()).items == [key]
     assert recognise(rt, signed({"t": "", "w": "acme", "s": "hall"})) is None
 
 
 def test_revoking_by_the_token_itself(rt: Runtime) -> None:
-    minted = keys.mint(rt, ALL, Wanted(workspace="acme"))
-    assert keys.revoke_token(rt, ALL, minted.token).uid == minted.key.uid
+    minted = api_keys.mint(rt, ALL, Wanted(workspace="acme"))
+    assert api_keys.revoke_token(rt, ALL, minted.token).uid == minted.key.uid
     with pytest.raises(Unauthorised, match="JWT revoked"):
         recognise(rt, minted.token)
     for refused in (signed({"ad": True}, OTHER_SECRET), "garbage", signed({"ad": True, "jti": "unheard-of"})):
         with pytest.raises(Unauthorised):
-            keys.revoke_token(rt, ALL, refused)
-    assert keys.page(rt, ALL, Paging()).total == 1
+            api_keys.revoke_token(rt, ALL, refused)
+    assert api_keys.page(rt, ALL, Paging()).total == 1
 
 
 def test_a_key_that_the_store_has_never_had_is_refused(rt: Runtime) -> None:
     """Of another store, or minted after the backup that this one was restored from."""
-    minted = keys.mint(rt, ALL, Wanted())
+    minted = api_keys.mint(rt, ALL, Wanted())
     rt.storage.write(lambda view: view.rows.delete(ApiKey, TRUE))
     with pytest.raises(Unauthorised, match="JWT unknown"):
         recognise(rt, minted.token)
@@ -230,21 +236,21 @@ def test_a_key_that_the_store_has_never_had_is_refused(rt: Runtime) -> None:
 def test_pages(rt: Runtime, clock: Clock) -> None:
     made = []
     for number in range(5):
-        made.append(keys.mint(rt, ALL, Wanted(workspace=f"w{number}")).key)
+        made.append(api_keys.mint(rt, ALL, Wanted(workspace=f"w{number}")).key)
         clock.pass_(seconds=number % 2)
-    assert keys.page(rt, ALL, Paging(1, 3)).items == made[:3]
-    last = keys.page(rt, ALL, Paging(2, 3))
+    assert api_keys.page(rt, ALL, Paging(1, 3)).items == made[:3]
+    last = api_keys.page(rt, ALL, Paging(2, 3))
     assert (last.items, last.total, last.pages) == (made[3:], 5, 2)
-    assert keys.page(rt, ALL, Paging(1, 50, reverse=True)).items == made[::-1]
+    assert api_keys.page(rt, ALL, Paging(1, 50, reverse=True)).items == made[::-1]
 
 
 def test_without_authentication_there_are_no_keys(tmp_path: Path) -> None:
     settings = load_settings(environ={"DB_CONNECTION_URI": "memory://"}, cwd=tmp_path)
     opened = Runtime(settings, load_plugins(settings))
     with pytest.raises(Disabled, match="Feature is disabled"):
-        keys.require_enabled(opened)
+        api_keys.require_enabled(opened)
     with pytest.raises(ConfigurationError, match="token_urlsafe"):
-        keys.mint(opened, ALL, Wanted())
+        api_keys.mint(opened, ALL, Wanted())
     opened.close()
 
 
@@ -265,7 +271,7 @@ def eventually(rt: Runtime, uid: str, at: datetime | None) -> None:
 
 def test_use_is_noted_at_most_once_a_minute(rt: Runtime, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = KeyUsage()
-    minted = keys.mint(rt, ALL, Wanted(workspace="acme"))
+    minted = api_keys.mint(rt, ALL, Wanted(workspace="acme"))
     writes = 0
     original = rt.storage.write
 
@@ -297,7 +303,7 @@ def test_use_is_noted_at_most_once_a_minute(rt: Runtime, clock: Clock, monkeypat
 def test_a_storm_is_one_note(rt: Runtime, clock: Clock) -> None:
     """Many threads, and two processes' worth of notes: the row ends with the first, nobody waits."""
     usages = [KeyUsage(), KeyUsage()]
-    minted = [keys.mint(rt, ALL, Wanted(workspace="acme")) for _ in range(3)]
+    minted = [api_keys.mint(rt, ALL, Wanted(workspace="acme")) for _ in range(3)]
     threads = [
         threading.Thread(target=lambda usage=usage: [usage.note(rt, each.key, START) for each in minted * 20])
         for usage in usages
@@ -316,7 +322,7 @@ def test_a_storm_is_one_note(rt: Runtime, clock: Clock) -> None:
 def test_closing_writes_what_is_pending(rt: Runtime) -> None:
     for _ in range(10):
         usage = KeyUsage()
-        minted = keys.mint(rt, ALL, Wanted(workspace="acme"))
+        minted = api_keys.mint(rt, ALL, Wanted(workspace="acme"))
         usage.note(rt, minted.key, START)
         usage.close()
         with rt.storage.read() as view:
@@ -331,7 +337,7 @@ def test_a_note_that_fails_is_told_and_harms_nobody(
     rt: Runtime, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     usage = KeyUsage()
-    minted = keys.mint(rt, ALL, Wanted(workspace="acme"))
+    minted = api_keys.mint(rt, ALL, Wanted(workspace="acme"))
 
     def failing(change: object) -> None:
         raise error

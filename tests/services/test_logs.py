@@ -11,11 +11,11 @@ import pytest
 from memservice.app import create_app
 from memservice.domain.records import Message, Task
 from memservice.hookspecs import hookimpl
-from memservice.pipeline import maintenance
-from memservice.pipeline.worker import Worker
 from memservice.reasoning import choice
 from memservice.services import indexing
 from memservice.spi.reasoner import DeriveRequest
+from memservice.worker import retention
+from memservice.worker.polling import Worker
 from services.conftest import Begin
 from services.world import Small
 
@@ -119,8 +119,8 @@ def test_a_round_that_fails_neither_ends_the_worker_nor_is_quoted(
     def fail(rt: Any) -> None:
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr(maintenance, "sweep", fail)
-    monkeypatch.setattr("memservice.pipeline.worker.STORE_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(retention, "sweep", fail)
+    monkeypatch.setattr("memservice.worker.polling.STORE_PAUSE_SECONDS", 0.01)
     stop = threading.Event()
     worker = threading.Thread(target=Worker(small.rt).run, args=(stop,), daemon=True)
     worker.start()

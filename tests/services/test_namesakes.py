@@ -10,7 +10,10 @@ from memservice.domain.records import Peer
 from memservice.reasoning.derive import _user
 from memservice.reasoning.transcript import called
 from memservice.services import peers
-from memservice.services.chat import ChatOptions, ask_peer
+from memservice.services.chat.chat import (
+    ChatOptions,
+    ask_peer,
+)
 from memservice.services.peers import shown_names
 from memservice.spi.reasoner import DeriveRequest, Utterance
 from services.world import ME, Small

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memservice.services import cloning, recall
-from memservice.services.bounds import bounds_for
+from memservice.services import cloning
+from memservice.services.auth.bounds import bounds_for
+from memservice.services.retrieval import search
 from services.world import ME, WORKSPACE, Small, contents
 
 LONG_AGO = datetime(2019, 5, 8, tzinfo=UTC)
@@ -82,6 +83,6 @@ def test_a_peer_of_very_many_sessions(small: Small) -> None:
     with small.rt.storage.read() as view:
         place = view.workspaces.by_slug(WORKSPACE)
         assert place is not None
-        seen_by_bob = bounds_for(view, ME, place).saying(recall.perspective_of(view, place, "bob"))
-        found = recall.find_messages(small.rt, view, seen_by_bob, "heron", 1000)
+        seen_by_bob = bounds_for(view, ME, place).saying(search.perspective_of(view, place, "bob"))
+        found = search.find_messages(small.rt, view, seen_by_bob, "heron", 1000)
     assert set(contents(found)) == {f"second heron {number}" for number in range(0, 300, 2)}

@@ -113,7 +113,7 @@ from pathlib import Path
 from memservice.runtime import open_runtime
 from memservice.services import messages
 from memservice.services.messages import Draft
-from memservice.services.principal import Principal
+from memservice.services.auth.principal import Principal
 from memservice.settings import load_settings
 given = {{"DB_CONNECTION_URI": "sqlite:///{tmp_path}/m.db", "DB_POOL_TIMEOUT": "60", "DB_SYNCHRONOUS": "normal"}}
 rt = open_runtime(load_settings(environ=given, cwd=Path({str(tmp_path)!r})))

@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 
 from memservice.domain.records import Message
-from memservice.services import conclusions, messages, recall
-from memservice.services.bounds import bounds_for
+from memservice.services import (
+    conclusions,
+    messages,
+)
+from memservice.services.auth.bounds import bounds_for
 from memservice.services.messages import Draft
+from memservice.services.retrieval import search as retrieval_search
 from memservice.spi.text import TextMatches
 from services.conftest import Begin
 from services.world import ME, WORKSPACE, Small
@@ -45,7 +49,7 @@ def test_the_peer_that_a_query_names_is_preferred_by_the_boost(begin: Begin, boo
     small.say("t", ("ann", "a river"))
     for number in range(8):
         small.say(f"other{number}", ("ann", "violin"))
-    assert recall.search(small.rt, ME, WORKSPACE, "ann: heron copper lamp river", 10)[0].author == first
+    assert retrieval_search.search(small.rt, ME, WORKSPACE, "ann: heron copper lamp river", 10)[0].author == first
 
 
 def test_equal_messages_come_in_the_order_in_which_they_were_stored(small: Small) -> None:
@@ -54,16 +58,16 @@ def test_equal_messages_come_in_the_order_in_which_they_were_stored(small: Small
     with small.rt.storage.read() as view:
         place = view.workspaces.by_slug(WORKSPACE)
         assert place is not None
-        found = recall.find_messages(small.rt, view, bounds_for(view, ME, place), "heron", 30)
+        found = retrieval_search.find_messages(small.rt, view, bounds_for(view, ME, place), "heron", 30)
     assert [message.session for message in found] == [f"s{number}" for number in range(30)]
 
 
-@pytest.mark.parametrize("few", [0, recall.FEW], ids=["further down the list", "among few"])
+@pytest.mark.parametrize("few", [0, retrieval_search.FEW], ids=["further down the list", "among few"])
 @pytest.mark.parametrize("wanted", [1, 7, 25])
 def test_filters_look_on_until_there_is_enough_or_nothing_left(
     begin: Begin, wanted: int, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recall, "FEW", few)
+    monkeypatch.setattr(retrieval_search, "FEW", few)
     small = begin(SEARCH_DEPTH="10")
     drafts = [Draft("the heron stands by the river", "ann", metadata={"kind": "rare"} if number >= 125 else {}) for number in range(150)]
     for start in (0, 75):
@@ -102,7 +106,7 @@ def test_of_what_a_filter_leaves_little_of_only_that_is_ranked(begin: Begin, mon
     filters = {"observer": "ann", "observed": "bob", "content": {"icontains": "boat"}}
     held = conclusions.query(small.rt, ME, WORKSPACE, "heron", 50, filters=filters)
     assert sorted(row.content for row in held) == sorted(f"owns {start} herons and a boat" for start in range(0, 2_000, 100))
-    assert max(asked) <= 50 * recall.POOL, asked
+    assert max(asked) <= 50 * retrieval_search.POOL, asked
 
 
 def test_a_filter_on_sessions_searches_these_and_no_others(small: Small) -> None:
@@ -149,7 +153,7 @@ def test_one_named_peer_weighs_more_two_do_not(small: Small) -> None:
 
 
 def found(small: Small, query: str, limit: int = 10) -> list[Message]:
-    return recall.search(small.rt, ME, WORKSPACE, query, limit)
+    return retrieval_search.search(small.rt, ME, WORKSPACE, query, limit)
 
 
 @pytest.mark.parametrize("name", ["may", "will", "user", "assistant", "mark"])
@@ -160,7 +164,7 @@ def test_ids_that_are_ordinary_words_name_nobody_unless_capitalised(small: Small
         with small.rt.storage.read() as view:
             place = view.workspaces.by_slug(WORKSPACE)
             assert place is not None
-            peer = recall.understand(view, place.key, query).named
+            peer = retrieval_search.understand(view, place.key, query).named
         return None if peer is None else peer.slug
 
     assert named(f"when {name} we see the harbour") is None

@@ -9,8 +9,12 @@ import pytest
 
 from memservice.domain import tokens
 from memservice.domain.records import DEDUCTIVE
-from memservice.services import conclusions, context, scopes
-from memservice.services.representation import RepresentationOptions
+from memservice.services import (
+    conclusions,
+    scopes,
+)
+from memservice.services.retrieval import context
+from memservice.services.retrieval.representation import RepresentationOptions
 from services.conftest import Begin
 from services.world import ME, WORKSPACE, Small
 

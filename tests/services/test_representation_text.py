@@ -6,7 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memservice.domain.records import CONTRADICTION, DEDUCTIVE, EXPLICIT, INDUCTIVE, Conclusion, Message
-from memservice.services.representation_text import Selection, markdown, plain
+from memservice.services.retrieval.representation_text import (
+    Selection,
+    markdown,
+    plain,
+)
 
 NINE = datetime(2026, 1, 1, 9, 0, 0, 999_999, tzinfo=UTC)
 HEADINGS = "EXPLICIT:\n\n\nDEDUCTIVE:\n\n\nINDUCTIVE:\n\n\nCONTRADICTION:\n\n"

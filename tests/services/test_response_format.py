@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from memservice.domain.errors import InvalidInput
-from memservice.services.response_format import MAX_CHOICES, MAX_DEPTH, MAX_NODES, UnfitAnswer, check, check_answer
+from memservice.services.chat.response_format import (
+    MAX_CHOICES,
+    MAX_DEPTH,
+    MAX_NODES,
+    UnfitAnswer,
+    check,
+    check_answer,
+)
 from memservice.spi.reasoner import AnswerRequest
 from memservice_extractive.reasoner import ExtractiveReasoner
 

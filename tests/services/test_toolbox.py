@@ -10,13 +10,20 @@ import pytest
 
 from memservice.domain.filters import where
 from memservice.domain.records import Conclusion, Message, Workspace
-from memservice.services import cards, conclusions, erasure
-from memservice.services.bounds import bounds_for, seen
-from memservice.services.principal import Principal
-from memservice.services.toolbox import Tools
+from memservice.services import (
+    cards,
+    conclusions,
+    deletion,
+)
+from memservice.services.auth.bounds import (
+    bounds_for,
+    seen,
+)
+from memservice.services.auth.principal import Principal
+from memservice.services.chat.tools import Tools
+from memservice.spi.index_filter import Where
 from memservice.spi.reasoner import Evidence
 from memservice.spi.toolbox import Passage, ToolRefused
-from memservice.spi.where import Where
 from services.world import ME, WORKSPACE, Small
 
 
@@ -86,7 +93,7 @@ class TestMessages:
     def test_parts_of_words_are_looked_for_among_the_newest(self, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
         small.say("s", ("alice", "Kingfishers."), *[("alice", "Nothing.")] * 5)
         assert texts(tools(small).containing("ngfish", 10)) == [["*Kingfishers.", "Nothing."]]
-        monkeypatch.setattr("memservice.services.toolbox.LOOKED_THROUGH", 3)
+        monkeypatch.setattr("memservice.services.chat.tools.LOOKED_THROUGH", 3)
         assert tools(small).containing("ngfish", 10) == []
         assert len(tools(small).containing("Kingfishers", 10)) == 1
 
@@ -122,7 +129,7 @@ class TestMessages:
     def test_sessions_that_are_being_deleted_are_left_out(self, small: Small) -> None:
         small.say("s", ("alice", "A heron at home."))
         small.say("gone", ("alice", "A heron at work."))
-        erasure.delete_session(small.rt, ME, WORKSPACE, "gone")
+        deletion.delete_session(small.rt, ME, WORKSPACE, "gone")
         box = tools(small, None)
         assert texts(box.between(None, datetime(2100, 1, 1, tzinfo=UTC), 10)) == [["*A heron at home."]]
 

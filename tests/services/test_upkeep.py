@@ -14,11 +14,20 @@ from memservice.domain.filters import where
 from memservice.domain.records import Message
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services import conclusions, context, messages, peers, recall, upkeep
+from memservice.services import (
+    conclusions,
+    messages,
+    peers,
+    store_compatibility,
+)
+from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ConclusionDraft
-from memservice.services.context import SessionContextOptions
 from memservice.services.messages import Draft
-from memservice.services.principal import Principal
+from memservice.services.retrieval import (
+    context,
+    search,
+)
+from memservice.services.retrieval.context import SessionContextOptions
 from memservice.settings import load_settings
 
 ME = Principal(admin=True)
@@ -30,7 +39,7 @@ def runtime(local_storage_name: str, tmp_path: Path) -> Iterator[Runtime]:
     settings = load_settings(environ={"DB_CONNECTION_URI": uri}, cwd=tmp_path)
     opened = Runtime(settings, load_plugins(settings))
     opened.storage.migrate()
-    upkeep.settle(opened)
+    store_compatibility.settle(opened)
     yield opened
     opened.close()
 
@@ -41,17 +50,17 @@ def talk(runtime: Runtime) -> list[Message]:
 
 
 def test_a_store_built_otherwise_is_refused_with_the_command_that_mends_it(runtime: Runtime) -> None:
-    upkeep.check(runtime)
-    runtime.storage.write(lambda view: view.facts.set(upkeep.COUNTER, "another"))
+    store_compatibility.check(runtime)
+    runtime.storage.write(lambda view: view.facts.set(store_compatibility.COUNTER, "another"))
     with pytest.raises(ConfigurationError, match=r"'another'.*memservice db recount"):
-        upkeep.settle(runtime)
-    upkeep.recount(runtime)
-    upkeep.check(runtime)
-    runtime.storage.write(lambda view: view.facts.set(upkeep.TEXT, "older-1"))
+        store_compatibility.settle(runtime)
+    store_compatibility.recount(runtime)
+    store_compatibility.check(runtime)
+    runtime.storage.write(lambda view: view.facts.set(store_compatibility.TEXT, "older-1"))
     with pytest.raises(ConfigurationError, match=r"'older-1'.*memservice db reindex"):
-        upkeep.check(runtime)
-    upkeep.reindex(runtime)
-    upkeep.check(runtime)
+        store_compatibility.check(runtime)
+    store_compatibility.reindex(runtime)
+    store_compatibility.check(runtime)
 
 
 def test_a_recount_mends_every_count(runtime: Runtime) -> None:
@@ -59,7 +68,7 @@ def test_a_recount_mends_every_count(runtime: Runtime) -> None:
     wrong = {"tokens": 1, "tokens_through": 1}
     runtime.storage.write(lambda view: [view.rows.change(Message, where(key=message.key), **wrong) for message in stored])
     seen: list[int] = []
-    assert upkeep.recount(runtime, seen.append) == 7 == sum(seen)
+    assert store_compatibility.recount(runtime, seen.append) == 7 == sum(seen)
     through = 0
     with runtime.storage.read() as view:
         session = view.workspaces.locate("w", session="s").session
@@ -82,9 +91,9 @@ def test_a_reindex_finds_everything_again(runtime: Runtime) -> None:
     assert place is not None
     while runtime.storage.write(lambda view: runtime.storage.text.drop(view, place.key, 3)):
         pass
-    assert recall.search(runtime, ME, "w", "heron") == []
-    upkeep.reindex(runtime)
-    assert len(recall.search(runtime, ME, "w", "heron")) == 7
-    assert [message.author for message in recall.search(runtime, ME, "w", "Annika")][:1] == ["ann"]
+    assert search.search(runtime, ME, "w", "heron") == []
+    store_compatibility.reindex(runtime)
+    assert len(search.search(runtime, ME, "w", "heron")) == 7
+    assert [message.author for message in search.search(runtime, ME, "w", "Annika")][:1] == ["ann"]
     pair = {"observer_id": "ann", "observed_id": "ann"}
     assert [found.content for found in conclusions.query(runtime, ME, "w", "herons", filters=pair)] == ["Ann watches herons"]

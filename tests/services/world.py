@@ -9,12 +9,25 @@ from typing import Any
 
 from memservice.domain.records import EXPLICIT, Conclusion, Message, Session, Summary
 from memservice.runtime import Runtime
-from memservice.services import conclusions, context, messages, peers, recall, representation, sessions
+from memservice.services import (
+    conclusions,
+    messages,
+    peers,
+    sessions,
+)
+from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ConclusionDraft
-from memservice.services.context import SessionContext, SessionContextOptions
 from memservice.services.messages import Draft
-from memservice.services.principal import Principal
-from memservice.services.representation import RepresentationOptions
+from memservice.services.retrieval import (
+    context,
+    representation,
+    search,
+)
+from memservice.services.retrieval.context import (
+    SessionContext,
+    SessionContextOptions,
+)
+from memservice.services.retrieval.representation import RepresentationOptions
 from memservice.services.sessions import MemberConfig
 from memservice.spi.storage import View
 
@@ -84,7 +97,7 @@ class Small:
 
     def search(self, query: str, limit: int = 10, filters: Mapping[str, Any] | None = None, **where: Any) -> list[str]:
         """Contents of the messages found, best first."""
-        return [found.content for found in recall.search(self.rt, ME, WORKSPACE, query, limit, filters, **where)]
+        return [found.content for found in search.search(self.rt, ME, WORKSPACE, query, limit, filters, **where)]
 
     def ask(self, query: str, observer: str, observed: str, **options: Any) -> list[str]:
         """Contents of the conclusions found."""

@@ -9,8 +9,8 @@ import pytest
 from memservice.app import create_app
 from memservice.domain.errors import ConfigurationError
 from memservice.domain.records import Usage
-from memservice.services import outbox
-from memservice.services.observing import observe
+from memservice.services.events.wiring import observe
+from memservice.services.tasks import outbox
 from memservice.settings import load_settings
 from memservice.spi.capabilities import Capability
 from memservice.spi.llm import ModelCall
@@ -48,7 +48,7 @@ def spend(place: Place, tokens: int) -> None:
 
 
 def forget_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memservice.services.budget.FRESH_SECONDS", -1.0)
+    monkeypatch.setattr("memservice.services.usage.budget.FRESH_SECONDS", -1.0)
 
 
 def test_work_waits_is_pending_and_goes_on_the_next_day(
@@ -117,7 +117,7 @@ def test_a_workspace_may_be_free_of_the_bound(start: Start, monkeypatch: pytest.
 
 
 def test_calls_that_the_store_does_not_know_yet_count(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memservice.services.ledger.WAIT_SECONDS", 60.0)
+    monkeypatch.setattr("memservice.services.usage.ledger.WAIT_SECONDS", 60.0)
     place = start(reasoner=Scripted(Capability.COSTLY), BUDGET_DAILY_TOKENS="100", **COSTLY)
     observe(place.rt)
     place.say("s", ("alice", "I like tea."))

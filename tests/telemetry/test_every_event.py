@@ -20,8 +20,7 @@ from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.domain.records import Conclusion, Space, Usage
 from memservice.hookspecs import hookimpl
-from memservice.pipeline import maintenance, reconcile
-from memservice.pipeline.worker import Worker
+from memservice.pipeline.indexing import reconcile
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.serving.logs import JsonLines
@@ -30,6 +29,8 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
 from memservice.spi.llm import CompletionRequest, ModelCall, ModelFailure
 from memservice.spi.providers import Context, EmbedderProvider
+from memservice.worker import retention
+from memservice.worker.polling import Worker
 from pipeline.place import Clock
 from reasoning.model import SCRIPTED, ScriptedModel, calling
 from receiver import Receiver, receiving
@@ -164,7 +165,7 @@ def everything_happens(scene: Scene) -> None:
     assert scene.client.delete(W).status_code == 202
     scene.work()
     scene.clock.advance(days=2)
-    maintenance.sweep(scene.rt)
+    retention.sweep(scene.rt)
 
 
 def lose_a_vector(scene: Scene) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from memservice.domain.errors import Unavailable
 from memservice.domain.records import Usage
-from memservice.services.ledger import Ledger
-from memservice.services.observing import observe
+from memservice.services.events.wiring import observe
+from memservice.services.usage.ledger import Ledger
 from memservice.spi.llm import ModelCall
 from memservice.telemetry.context import Reason, embedding_for
 from memservice.telemetry.events import EmbeddingCallCompleted, Event, LlmCallCompleted
@@ -79,8 +79,8 @@ def test_what_failed_or_was_broken_off_is_written_as_well(begin: Begin) -> None:
 
 
 def test_the_end_writes_what_waits(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memservice.services.ledger.WAIT_SECONDS", 60.0)
-    monkeypatch.setattr("memservice.services.ledger.ROWS_AT_ONCE", 1_000)
+    monkeypatch.setattr("memservice.services.usage.ledger.WAIT_SECONDS", 60.0)
+    monkeypatch.setattr("memservice.services.usage.ledger.ROWS_AT_ONCE", 1_000)
     small = begin()
     observe(small.rt)
     writes: list[int] = []
@@ -102,7 +102,7 @@ def test_the_end_writes_what_waits(begin: Begin, monkeypatch: pytest.MonkeyPatch
 
 
 def test_calls_wait_for_a_store_that_is_away(begin: Begin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr("memservice.services.ledger.PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr("memservice.services.usage.ledger.PAUSE_SECONDS", 0.02)
     small = begin()
     ledger = Ledger(small.rt)
     away = threading.Event()
@@ -130,7 +130,7 @@ def test_calls_wait_for_a_store_that_is_away(begin: Begin, monkeypatch: pytest.M
 def test_what_cannot_be_written_before_the_end_is_told(
     begin: Begin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("memservice.services.ledger.LAST_SECONDS", 0.05)
+    monkeypatch.setattr("memservice.services.usage.ledger.LAST_SECONDS", 0.05)
     small = begin()
     ledger = Ledger(small.rt)
 

@@ -11,10 +11,10 @@ import pytest
 
 from memservice.app import create_app
 from memservice.domain.records import Task
-from memservice.pipeline.worker import Worker
 from memservice.serving.logs import set_up_logging
 from memservice.settings import load_settings
 from memservice.telemetry.context import request_id, working_for
+from memservice.worker.polling import Worker
 from services.conftest import Begin
 
 MESSAGES = {"messages": [{"peer_id": "ann", "content": "sekretwort is my dog"}]}

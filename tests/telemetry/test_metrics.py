@@ -11,12 +11,15 @@ import pytest
 from flask.testing import FlaskClient
 
 from memservice.app import create_app
-from memservice.pipeline.worker import Worker
-from memservice.services.observing import count_waiting, observe
+from memservice.services.events.wiring import (
+    count_waiting,
+    observe,
+)
 from memservice.telemetry import metrics as telemetry_metrics
 from memservice.telemetry.endpoint import MetricsEndpoint
 from memservice.telemetry.events import DialecticCompleted, DreamSpecialist, Event, SummaryCreated
 from memservice.telemetry.metrics import Metrics, template
+from memservice.worker.polling import Worker
 from services.conftest import Begin
 from telemetry.contract import EVENTS
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from memservice.app import create_app
 from memservice.domain.records import Usage
-from memservice.services import usage
+from memservice.services.usage import report as usage_report
 from services.conftest import Begin
 from services.world import ME, Small
 
@@ -80,5 +80,5 @@ def test_a_workspace_without_calls_reads_nothing(begin: Begin) -> None:
 def test_all_workspaces_are_told_by_name_and_those_that_are_gone_by_number(begin: Begin) -> None:
     small = begin()
     key = fill(small)
-    lines = usage.overall(small.rt, ME, ("workspace_key",), since="2026-01-01")
+    lines = usage_report.overall(small.rt, ME, ("workspace_key",), since="2026-01-01")
     assert [(line.workspace, line.total.calls) for line in lines] == [(None, 1), ("w", 2), (f"(deleted, no. {key + 100})", 1)]

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from memservice.domain.records import Space
+from memservice.spi.index_filter import (
+    EVERYTHING,
+    Where,
+)
 from memservice.spi.storage import View
 from memservice.spi.text import TextHit, TextIndex, TextMatches, TextRow
 from memservice.spi.vectors import VectorHit, VectorIndex, VectorRow
-from memservice.spi.where import EVERYTHING, Where
 from memservice.testing.indexes import Engine
 from memservice.testing.text import TextIndexContract
 from memservice.testing.vectors import VectorIndexContract

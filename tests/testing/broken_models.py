@@ -15,7 +15,7 @@ from memservice.spi.llm import Completion, CompletionRequest, LanguageModel, Mod
 from memservice.spi.providers import Context
 from memservice.testing.llm import LanguageModelContract, Peer
 from memservice_http.client import Endpoint
-from memservice_http.place import Place
+from memservice_http.connection import Place
 from memservice_openai.chat import OpenAiModel
 from models.scripted import KEY, ScriptedPeer, scripted
 from models.wires import OpenAiWire

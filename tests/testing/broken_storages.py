@@ -17,7 +17,7 @@ import pytest
 from memservice.domain.filters.ast import TRUE, All, Equal, Node, OneOf, Substring
 from memservice.domain.filters.ast import where as having
 from memservice.domain.records import Lease
-from memservice.spi import nouns
+from memservice.spi import repositories
 from memservice.spi.rows import BY_KEY, Order, UniqueViolation
 from memservice.spi.storage import Finding, Storage, View
 from memservice.testing.storage import StorageContract
@@ -43,10 +43,10 @@ def with_rows(rows: type[MemoryRows]) -> type[MemoryStorage]:
     return type(rows.__name__, (MemoryStorage,), {"rows_type": rows})
 
 
-def with_tasks(tasks: type[nouns.Tasks]) -> type[MemoryStorage]:
+def with_tasks(tasks: type[repositories.Tasks]) -> type[MemoryStorage]:
     class BrokenView(View):
         @cached_property
-        def tasks(self) -> nouns.Tasks:
+        def tasks(self) -> repositories.Tasks:
             return tasks(self.rows)
 
     return type(tasks.__name__, (MemoryStorage,), {"view_type": BrokenView})
@@ -233,14 +233,14 @@ class NeverWakes(MemoryStorage):
         return False
 
 
-class ClaimsTwice(nouns.Tasks):
+class ClaimsTwice(repositories.Tasks):
     """Takes a lease that somebody holds."""
 
     def claim(self, unit: str, owner: str, now: datetime, seconds: float) -> Lease | None:
         return super().claim(unit, owner, now + timedelta(days=1), seconds - 86400)
 
 
-class TakesOverUnderTheSameNumber(nouns.Tasks):
+class TakesOverUnderTheSameNumber(repositories.Tasks):
     def claim(self, unit: str, owner: str, now: datetime, seconds: float) -> Lease | None:
         lease = super().claim(unit, owner, now, seconds)
         return None if lease is None else self.rows.put([replace(lease, number=1)])[0]

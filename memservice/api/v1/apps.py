@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
-from memservice.api.schemas import v1 as shapes
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.queries import PageQuery
+from memservice.api.schema import page_of
 from memservice.api.v1 import paths
+from memservice.api.v1 import schemas as shapes
+from memservice.api.v3.schemas.queries import PageQuery
 from memservice.domain.records import Workspace
 from memservice.services.paging import Page
 from memservice.services.v1 import apps

@@ -6,12 +6,12 @@ from flask import Response
 
 from memservice.api.answering import answered, streamed
 from memservice.api.routing import Call
-from memservice.api.schemas import v1 as shapes
 from memservice.api.streaming import text_stream
 from memservice.api.v1 import paths, sessions
-from memservice.services.chat import Answer
+from memservice.api.v1 import schemas as shapes
+from memservice.services.chat.chat import Answer
 from memservice.services.v1 import chat
-from memservice.services.v1.located import Path
+from memservice.services.v1.resolve import Path
 
 routes = sessions.routes
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
-from memservice.api.schemas import v1 as shapes
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.queries import PageQuery
+from memservice.api.schema import page_of
 from memservice.api.v1 import paths
+from memservice.api.v1 import schemas as shapes
 from memservice.api.v1.sessions import Done
+from memservice.api.v3.schemas.queries import PageQuery
 from memservice.domain.records import NamedCollection
 from memservice.services.paging import Page
 from memservice.services.v1 import collections
-from memservice.services.v1.located import Path
+from memservice.services.v1.resolve import Path
 
 routes = Routes("collections", "Collections hold documents. The one called `honcho` holds what is known about the user.", "v1")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from memservice.api.routing import Call, Routes
-from memservice.api.schemas import v1 as shapes
 from memservice.api.v1 import paths
+from memservice.api.v1 import schemas as shapes
+from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.errors import InvalidInput, Problem
-from memservice.domain.jwt_claims import Claims
-from memservice.services import keys
+from memservice.services.auth import api_keys
 
 routes = Routes("keys", "What callers show to be let in: tokens for an app, or for a user, a session or a collection in it.", "v1")
 
@@ -16,25 +16,25 @@ _MIXED = f"Give either workspace_id and peer_id, or {', '.join(_OF_V1)}, not bot
 
 
 @routes.operation("POST", "/v1/keys", access=paths.OF_ADMINS, strict=True, query=shapes.KeyQuery, answer=shapes.NewKey)
-def create_key(call: Call) -> keys.Minted:
+def create_key(call: Call) -> api_keys.Minted:
     """Make a key
 
     For the narrowest thing that is named; it need not exist. With `workspace_id` or `peer_id` it is a key of the later generations:
     some of their clients ask for it here. An unknown parameter, or a body, is an error: a misspelt scope never widens a key. The key
     goes with what it names: a deletion revokes it.
     """
-    keys.require_enabled(call.rt)
+    api_keys.require_enabled(call.rt)
     query = call.query
     if query["workspace_id"] or query["peer_id"]:
         mixed = [name for name in _OF_V1 if query[name]]
         if mixed:  # it would be left out, and the key would open more than was asked for
             raise InvalidInput(*(Problem(("query", name), _MIXED) for name in mixed))
-        wanted = keys.Wanted(workspace=query["workspace_id"], peer=query["peer_id"], session=query["session_id"])
-        return keys.mint(call.rt, call.who, wanted, query["expires_at"])
+        wanted = api_keys.Wanted(workspace=query["workspace_id"], peer=query["peer_id"], session=query["session_id"])
+        return api_keys.mint(call.rt, call.who, wanted, query["expires_at"])
     named = Claims(
         app_uid=query["app_id"] or None,
         user_uid=query["user_id"] or None,
         owned_session_uid=query["session_id"] or None,
         collection_uid=query["collection_id"] or None,
     )
-    return keys.mint_by_uid(call.rt, call.who, named, query["expires_at"])
+    return api_keys.mint_by_uid(call.rt, call.who, named, query["expires_at"])

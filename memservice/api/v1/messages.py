@@ -7,15 +7,15 @@ from typing import Any
 
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
-from memservice.api.schemas import v1 as shapes
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.messages import MessageHeaders
-from memservice.api.schemas.queries import PageQuery
+from memservice.api.schema import page_of
 from memservice.api.v1 import paths
+from memservice.api.v1 import schemas as shapes
+from memservice.api.v3.schemas.messages import MessageHeaders
+from memservice.api.v3.schemas.queries import PageQuery
 from memservice.services.paging import Page
 from memservice.services.v1 import messages
-from memservice.services.v1.located import Path
 from memservice.services.v1.messages import Said, SaidDraft
+from memservice.services.v1.resolve import Path
 
 routes = Routes("messages", "What is said in a session, by the user or to it.", "v1")
 

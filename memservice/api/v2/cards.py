@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import Call
-from memservice.api.schemas.peers import PeerCardResponse
-from memservice.api.schemas.queries import AnyWorkspaceTargetQuery
 from memservice.api.v2 import peers
 from memservice.api.v3.peers import Card
+from memservice.api.v3.schemas.peers import PeerCardResponse
+from memservice.api.v3.schemas.queries import AnyWorkspaceTargetQuery
 
 routes = peers.routes
 

@@ -11,11 +11,11 @@ from memservice.api.answering import answered, streamed
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import Call
 from memservice.api.streaming import event_stream, text_stream
-from memservice.api.v2 import spelling
+from memservice.api.v2 import client
 from memservice.api.v2.routes import Routes
-from memservice.api.v2.shapes import peers as shapes
-from memservice.services import chat
-from memservice.services.chat import Answer
+from memservice.api.v2.schemas import peers as shapes
+from memservice.services.chat import chat
+from memservice.services.chat.chat import Answer
 
 routes = Routes("chat", "Questions in natural language, answered from what is known.")
 
@@ -46,6 +46,6 @@ def chat_with_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
 
     if not body["stream"]:
         return answered(ask, lambda answer: {"content": answer.content() or NO_ANSWER})
-    if body["early"] or spelling.early():
+    if body["early"] or client.early():
         return streamed(ask, lambda answer: text_stream(answer.pieces()))
     return streamed(ask, lambda answer: event_stream(answer.pieces(), lambda: _LAST))

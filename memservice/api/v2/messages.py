@@ -8,15 +8,15 @@ from memservice.api import v3
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.messages import Message as MessageShape
-from memservice.api.schemas.messages import MessageHeaders
-from memservice.api.schemas.queries import PageQuery
+from memservice.api.schema import page_of
 from memservice.api.v2.routes import Routes
-from memservice.api.v2.shapes import messages as shapes
+from memservice.api.v2.schemas import messages as shapes
+from memservice.api.v3.schemas.messages import Message as MessageShape
+from memservice.api.v3.schemas.messages import MessageHeaders
+from memservice.api.v3.schemas.queries import PageQuery
 from memservice.domain.records import Message
-from memservice.services import sessionless
 from memservice.services.paging import Page
+from memservice.services.v2 import peer_messages
 
 routes = Routes("messages", "What was said, in order.")
 
@@ -48,7 +48,7 @@ def create_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Seq
     They are kept in a session that the peer has to itself, whose name the answer shows.
     """
     drafts = v3.messages.drafts(call.body)
-    return sessionless.create(call.rt, call.who, workspace_id, peer_id, drafts, call.headers["idempotency_key"])
+    return peer_messages.create(call.rt, call.who, workspace_id, peer_id, drafts, call.headers["idempotency_key"])
 
 
 @routes.operation(
@@ -62,4 +62,4 @@ def create_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Seq
 )
 def list_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Page[Message]:
     """List a peer's messages that belong to no conversation"""
-    return sessionless.page(call.rt, call.who, workspace_id, peer_id, call.body["filters"], paging(call.query))
+    return peer_messages.page(call.rt, call.who, workspace_id, peer_id, call.body["filters"], paging(call.query))

@@ -9,13 +9,13 @@ from memservice.api import v3
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.queries import PageQuery
-from memservice.api.schemas.service import Accepted as Done
-from memservice.api.v2.recalled import in_session
+from memservice.api.schema import page_of
+from memservice.api.service_schemas import Accepted as Done
+from memservice.api.v2.representation import in_session
 from memservice.api.v2.routes import Routes
-from memservice.api.v2.shapes import observations as shapes
+from memservice.api.v2.schemas import observations as shapes
 from memservice.api.v3.deletion import Accepted
+from memservice.api.v3.schemas.queries import PageQuery
 from memservice.domain.records import Conclusion
 from memservice.services import conclusions
 from memservice.services.paging import Page

@@ -6,7 +6,7 @@ from memservice.api import v3
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import Call
 from memservice.api.v2.routes import Routes
-from memservice.api.v2.shapes.peers import TriggerDreamRequest
+from memservice.api.v2.schemas.peers import TriggerDreamRequest
 from memservice.services import dreams as services
 from memservice.services import webhooks as endpoints
 

@@ -7,20 +7,32 @@ from flask import Response
 from memservice.api import v3
 from memservice.api.answers import json_answer
 from memservice.api.auth import RouteAccess
+from memservice.api.encoding import encoder
 from memservice.api.routing import Call
-from memservice.api.schemas import peers as newest
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.encoding import encoder
-from memservice.api.schemas.queries import TargetQuery
-from memservice.api.v2 import recalled, spelling
-from memservice.api.v2.recalled import OfPeer, OfPeerAlone
+from memservice.api.schema import page_of
+from memservice.api.v2 import (
+    client,
+)
+from memservice.api.v2 import (
+    representation as v2_representation,
+)
+from memservice.api.v2.representation import (
+    OfPeer,
+    OfPeerAlone,
+)
 from memservice.api.v2.routes import Routes
-from memservice.api.v2.shapes import peers as shapes
-from memservice.api.v2.shapes.places import Session, SessionGet
+from memservice.api.v2.schemas import peers as shapes
+from memservice.api.v2.schemas.workspaces import (
+    Session,
+    SessionGet,
+)
 from memservice.api.v3.peers import Card, Representation, representation_options
+from memservice.api.v3.schemas import peers as newest
+from memservice.api.v3.schemas.queries import TargetQuery
 from memservice.domain.errors import NotFound
-from memservice.services import cards, representation
-from memservice.services.representation_text import markdown
+from memservice.services import cards
+from memservice.services.retrieval import representation
+from memservice.services.retrieval.representation_text import markdown
 
 routes = Routes("peers", "Peers are whoever takes part in sessions: people, agents.")
 
@@ -41,16 +53,16 @@ routes.as_newest(_NEWEST, v3.peers.list_peer_sessions, body=SessionGet, answer=p
 def get_working_representation(call: Call, workspace_id: str, peer_id: str) -> OfPeerAlone | Response:
     """What a peer knows about itself, or about another"""
     known = representation.known_of_peer(call.rt, call.who, workspace_id, peer_id, representation_options(call))
-    if spelling.wants_text():
+    if client.wants_text():
         return json_answer(_encode_text(Representation(markdown(known)), {}))
-    return OfPeerAlone(recalled.recalled(known))
+    return OfPeerAlone(v2_representation.recalled(known))
 
 
 @routes.operation("GET", _PEER + "/context", access=_OWN, query=shapes.PeerContextQuery, answer=shapes.PeerContext)
 def get_peer_context(call: Call, workspace_id: str, peer_id: str) -> OfPeer | Response:
     """Get the representation and the card of a peer, or of `target` as that peer sees it"""
     context = v3.peers.get_peer_context(call, workspace_id, peer_id)
-    return json_answer(_encode_context(context, {})) if spelling.wants_text() else recalled.of_peer(context)
+    return json_answer(_encode_context(context, {})) if client.wants_text() else v2_representation.of_peer(context)
 
 
 @routes.operation("GET", _PEER + "/card", access=_OWN, query=TargetQuery, answer=newest.PeerCardResponse)

@@ -12,7 +12,7 @@ from flask.sansio.blueprints import BlueprintSetupState
 
 from memservice.api import routing
 from memservice.api.routing import EXTENSION, Handler, Operation
-from memservice.api.v2.spelling import EARLIEST_PATH
+from memservice.api.v2.client import EARLIEST_PATH
 
 _PATH, _NEWEST_PATH = "/v2/", "/v3/"
 _HERE = _PATH + "workspaces"

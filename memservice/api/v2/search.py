@@ -8,17 +8,17 @@ from flask import Response
 
 from memservice.api.answers import json_answer
 from memservice.api.auth import RouteAccess
+from memservice.api.encoding import encoder
 from memservice.api.routing import Call
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.encoding import encoder
-from memservice.api.schemas.messages import Message as MessageShape
-from memservice.api.schemas.queries import PageQuery
-from memservice.api.v2 import spelling
+from memservice.api.schema import page_of
+from memservice.api.v2 import client
 from memservice.api.v2.routes import Routes
-from memservice.api.v2.shapes.messages import SearchBody
+from memservice.api.v2.schemas.messages import SearchBody
+from memservice.api.v3.schemas.messages import Message as MessageShape
+from memservice.api.v3.schemas.queries import PageQuery
 from memservice.domain.records import Message
-from memservice.services import recall
 from memservice.services.paging import Page
+from memservice.services.retrieval import search
 
 routes = Routes("search", "Searching what was said.")
 
@@ -83,9 +83,9 @@ def search_session(call: Call, workspace_id: str, session_id: str) -> Sequence[M
 def _search(call: Call, workspace: str, peer: str | None = None, session: str | None = None) -> Sequence[Message] | Response:
     """The best messages; a page of them for the first clients, which send no more than the text or expect pages."""
     body = call.body
-    paged = body["bare"] or spelling.early()
+    paged = body["bare"] or client.early()
     limit = _IN_A_PAGE if paged else body["limit"]
-    found = recall.search(call.rt, call.who, workspace, body["query"], limit, body["filters"], peer=peer, session=session)
+    found = search.search(call.rt, call.who, workspace, body["query"], limit, body["filters"], peer=peer, session=session)
     if not paged:
         return found
     number, size = call.query["page"], call.query["size"]

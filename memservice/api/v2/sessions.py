@@ -7,17 +7,20 @@ from flask import Response
 from memservice.api import v3
 from memservice.api.answers import empty_answer, json_answer
 from memservice.api.auth import RouteAccess
+from memservice.api.encoding import encoder
 from memservice.api.routing import Call
-from memservice.api.schemas import sessions as newest
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.configuration import SessionPeerConfig
-from memservice.api.schemas.encoding import encoder
-from memservice.api.schemas.queries import CloneQuery
-from memservice.api.v2 import recalled, spelling
-from memservice.api.v2.recalled import OfSession
+from memservice.api.schema import page_of
+from memservice.api.v2 import (
+    client,
+    representation,
+)
+from memservice.api.v2.representation import OfSession
 from memservice.api.v2.routes import Routes
-from memservice.api.v2.shapes import peers as known
-from memservice.api.v2.shapes import places as shapes
+from memservice.api.v2.schemas import peers as known
+from memservice.api.v2.schemas import workspaces as shapes
+from memservice.api.v3.schemas import sessions as newest
+from memservice.api.v3.schemas.configuration import SessionPeerConfig
+from memservice.api.v3.schemas.queries import CloneQuery
 from memservice.domain.records import Session
 
 routes = Routes("sessions", "Sessions are conversations: messages in order, and the peers that take part.")
@@ -74,6 +77,6 @@ def get_session_context(call: Call, workspace_id: str, session_id: str) -> OfSes
     """
     context = v3.sessions.get_session_context(call, workspace_id, session_id)
     path = {"workspace_id": workspace_id, "session_id": session_id}
-    if spelling.early():
-        return json_answer(_encode_early(recalled.early(context), path))
-    return json_answer(_encode_text(context, path)) if spelling.wants_text() else recalled.of_session(context)
+    if client.early():
+        return json_answer(_encode_early(representation.early(context), path))
+    return json_answer(_encode_text(context, path)) if client.wants_text() else representation.of_session(context)

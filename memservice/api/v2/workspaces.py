@@ -5,12 +5,13 @@ from __future__ import annotations
 from memservice.api import v3
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import Call
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.workspaces import QueueStatus
+from memservice.api.schema import page_of
 from memservice.api.v2.routes import Routes
-from memservice.api.v2.shapes import places as shapes
+from memservice.api.v2.schemas import workspaces as shapes
+from memservice.api.v3.schemas.workspaces import QueueStatus
 from memservice.domain.records import Workspace
-from memservice.services import erasure, queue
+from memservice.services import deletion
+from memservice.services.tasks import queue_status
 
 routes = Routes("workspaces", "Workspaces keep everything apart: peers, sessions, messages and observations live in one.")
 
@@ -29,7 +30,7 @@ def delete_workspace(call: Call, workspace_id: str) -> Workspace:
 
     It is gone at once and its id free again; what was in it is erased in the background. The answer shows what it was.
     """
-    return erasure.delete_workspace(call.rt, call.who, workspace_id, with_sessions=True)
+    return deletion.delete_workspace(call.rt, call.who, workspace_id, with_sessions=True)
 
 
 @routes.operation(
@@ -40,9 +41,9 @@ def delete_workspace(call: Call, workspace_id: str) -> Workspace:
     query=shapes.DeriverStatusQuery,
     answer=QueueStatus,
 )
-def get_deriver_status(call: Call, workspace_id: str) -> queue.QueueStatus:
+def get_deriver_status(call: Call, workspace_id: str) -> queue_status.QueueStatus:
     """Count a workspace's background work"""
     query = call.query
     observer = query["observer_id"] or query["peer_id"]
     sender = query["sender_id"] or (query["peer_id"] if query["include_sender"] else None)
-    return queue.status(call.rt, call.who, workspace_id, observer or None, sender or None, query["session_id"] or None)
+    return queue_status.status(call.rt, call.who, workspace_id, observer or None, sender or None, query["session_id"] or None)

@@ -9,12 +9,15 @@ from flask import Response
 
 from memservice.api.answering import answered, say, streamed
 from memservice.api.auth import RouteAccess
+from memservice.api.encoding import encoder
 from memservice.api.routing import Call, Routes
-from memservice.api.schemas import chat as shapes
-from memservice.api.schemas.encoding import encoder
 from memservice.api.streaming import event_stream
-from memservice.services import chat
-from memservice.services.chat import Answer, ChatOptions
+from memservice.api.v3.schemas import chat as shapes
+from memservice.services.chat import chat
+from memservice.services.chat.chat import (
+    Answer,
+    ChatOptions,
+)
 
 routes = Routes("chat", "Questions in natural language, answered from what is known.")
 

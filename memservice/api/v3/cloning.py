@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import Call
-from memservice.api.schemas.queries import CloneQuery
-from memservice.api.schemas.sessions import Session as SessionShape
 from memservice.api.v3 import sessions
+from memservice.api.v3.schemas.queries import CloneQuery
+from memservice.api.v3.schemas.sessions import Session as SessionShape
 from memservice.domain.records import Session
 from memservice.services import cloning
 

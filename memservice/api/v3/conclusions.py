@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
-from memservice.api.schemas import conclusions as shapes
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.queries import ConclusionGet, PageQuery
+from memservice.api.schema import page_of
+from memservice.api.v3.schemas import conclusions as shapes
+from memservice.api.v3.schemas.queries import (
+    ConclusionGet,
+    PageQuery,
+)
 from memservice.domain.records import Conclusion
 from memservice.services import conclusions
 from memservice.services.conclusions import ConclusionDraft

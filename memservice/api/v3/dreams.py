@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import Call, Routes
-from memservice.api.schemas import dreams as shapes
+from memservice.api.v3.schemas import dreams as shapes
 from memservice.services import dreams
 from memservice.services.dreams import DreamRequest
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
-from memservice.api.schemas import keys as shapes
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.queries import PageQuery
+from memservice.api.schema import page_of
+from memservice.api.v3.schemas import keys as shapes
+from memservice.api.v3.schemas.queries import PageQuery
 from memservice.domain.records import ApiKey
-from memservice.services import keys
+from memservice.services.auth import api_keys
 from memservice.services.paging import Page
 
 routes = Routes("keys", "What callers show to be let in: tokens for a workspace, or for one peer or session in it.")
@@ -19,17 +19,17 @@ _ADMIN = RouteAccess(admin=True)
 
 
 @routes.operation("POST", _KEYS, access=_ADMIN, strict=True, query=shapes.KeyQuery, answer=shapes.NewKey)
-def create_key(call: Call) -> keys.Minted:
+def create_key(call: Call) -> api_keys.Minted:
     """Make a key
 
     For a workspace, or with a peer or session besides for that alone; what it names need not exist. Without any parameter the key
     opens everything (`admin` is true in the answer). An unknown parameter, or a body, is an error: a misspelt scope never widens a key.
     The key goes with what it names: a deletion revokes it. The token is not kept: it cannot be shown again.
     """
-    keys.require_enabled(call.rt)
+    api_keys.require_enabled(call.rt)
     query = call.query
-    wanted = keys.Wanted(workspace=query["workspace_id"], peer=query["peer_id"], session=query["session_id"])
-    return keys.mint(call.rt, call.who, wanted, query["expires_at"], query["label"])
+    wanted = api_keys.Wanted(workspace=query["workspace_id"], peer=query["peer_id"], session=query["session_id"])
+    return api_keys.mint(call.rt, call.who, wanted, query["expires_at"], query["label"])
 
 
 @routes.operation("GET", _KEYS, access=_ADMIN, strict=True, query=PageQuery, answer=page_of(shapes.Key))
@@ -38,8 +38,8 @@ def list_keys(call: Call) -> Page[ApiKey]:
 
     Those that were made here, whether they still work or not, and those that were revoked; without their tokens.
     """
-    keys.require_enabled(call.rt)
-    return keys.page(call.rt, call.who, paging(call.query))
+    api_keys.require_enabled(call.rt)
+    return api_keys.page(call.rt, call.who, paging(call.query))
 
 
 @routes.operation("DELETE", _KEYS + "/<key_id>", access=_ADMIN, strict=True, status=(204,))
@@ -48,5 +48,5 @@ def revoke_key(call: Call, key_id: str) -> None:
 
     At once, and for good. Revoking it again changes nothing.
     """
-    keys.require_enabled(call.rt)
-    keys.revoke(call.rt, call.who, key_id)
+    api_keys.require_enabled(call.rt)
+    api_keys.revoke(call.rt, call.who, key_id)

@@ -6,14 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from memservice.api.auth import RouteAccess
+from memservice.api.fields import (
+    ListOf,
+    MapOf,
+    Name,
+    Part,
+)
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.configuration import SessionPeerConfig
-from memservice.api.schemas.fields import ListOf, MapOf, Name, Part
-from memservice.api.schemas.peers import Peer as PeerShape
-from memservice.api.schemas.queries import PageQuery
-from memservice.api.schemas.sessions import Session as SessionShape
+from memservice.api.schema import page_of
+from memservice.api.v3.schemas.configuration import SessionPeerConfig
+from memservice.api.v3.schemas.peers import Peer as PeerShape
+from memservice.api.v3.schemas.queries import PageQuery
+from memservice.api.v3.schemas.sessions import Session as SessionShape
 from memservice.domain.records import Peer, Session
 from memservice.services import sessions
 from memservice.services.paging import Page

@@ -8,9 +8,12 @@ from typing import Any
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
-from memservice.api.schemas import messages as shapes
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.queries import MessageGet, PageQuery
+from memservice.api.schema import page_of
+from memservice.api.v3.schemas import messages as shapes
+from memservice.api.v3.schemas.queries import (
+    MessageGet,
+    PageQuery,
+)
 from memservice.domain.records import Message
 from memservice.services import messages
 from memservice.services.messages import Draft

@@ -8,17 +8,31 @@ from dataclasses import dataclass
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
-from memservice.api.schemas import peers as shapes
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.messages import Message as MessageShape
-from memservice.api.schemas.messages import MessageSearchOptions
-from memservice.api.schemas.queries import PageQuery, PeerContextQuery, PeerGet, SessionGet, TargetQuery
-from memservice.api.schemas.sessions import Session as SessionShape
+from memservice.api.schema import page_of
+from memservice.api.v3.schemas import peers as shapes
+from memservice.api.v3.schemas.messages import Message as MessageShape
+from memservice.api.v3.schemas.messages import MessageSearchOptions
+from memservice.api.v3.schemas.queries import (
+    PageQuery,
+    PeerContextQuery,
+    PeerGet,
+    SessionGet,
+    TargetQuery,
+)
+from memservice.api.v3.schemas.sessions import Session as SessionShape
 from memservice.domain.records import Message, Peer, Session
-from memservice.services import cards, context, peers, recall, representation
-from memservice.services.context import PeerContext
+from memservice.services import (
+    cards,
+    peers,
+)
 from memservice.services.paging import Page
-from memservice.services.representation import RepresentationOptions
+from memservice.services.retrieval import (
+    context,
+    representation,
+    search,
+)
+from memservice.services.retrieval.context import PeerContext
+from memservice.services.retrieval.representation import RepresentationOptions
 
 routes = Routes("peers", "Peers are whoever takes part in sessions: people, agents.")
 
@@ -155,4 +169,4 @@ def search_peer(call: Call, workspace_id: str, peer_id: str) -> Sequence[Message
     Best first.
     """
     body = call.body
-    return recall.search(call.rt, call.who, workspace_id, body["query"], body["limit"], body["filters"], peer=peer_id)
+    return search.search(call.rt, call.who, workspace_id, body["query"], body["limit"], body["filters"], peer=peer_id)

@@ -8,10 +8,10 @@ from typing import Any
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
-from memservice.api.schemas import scopes as shapes
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.queries import PageQuery
-from memservice.api.schemas.sessions import Session as SessionShape
+from memservice.api.schema import page_of
+from memservice.api.v3.schemas import scopes as shapes
+from memservice.api.v3.schemas.queries import PageQuery
+from memservice.api.v3.schemas.sessions import Session as SessionShape
 from memservice.domain.records import Peer, ScopeSession, Session
 from memservice.services import scopes
 from memservice.services.paging import Page

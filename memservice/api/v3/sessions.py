@@ -8,17 +8,28 @@ from dataclasses import dataclass
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
-from memservice.api.schemas import sessions as shapes
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.messages import Message as MessageShape
-from memservice.api.schemas.messages import MessageSearchOptions
-from memservice.api.schemas.queries import PageQuery, SessionContextQuery, SessionGet
+from memservice.api.schema import page_of
 from memservice.api.v3.members import member_configs
 from memservice.api.v3.peers import most_conclusions
+from memservice.api.v3.schemas import sessions as shapes
+from memservice.api.v3.schemas.messages import Message as MessageShape
+from memservice.api.v3.schemas.messages import MessageSearchOptions
+from memservice.api.v3.schemas.queries import (
+    PageQuery,
+    SessionContextQuery,
+    SessionGet,
+)
 from memservice.domain.records import LONG, SHORT, Message, Session, Summary
-from memservice.services import context, recall, sessions
-from memservice.services.context import SessionContext, SessionContextOptions
+from memservice.services import sessions
 from memservice.services.paging import Page
+from memservice.services.retrieval import (
+    context,
+    search,
+)
+from memservice.services.retrieval.context import (
+    SessionContext,
+    SessionContextOptions,
+)
 
 routes = Routes("sessions", "Sessions are conversations: messages in order, and the peers that take part.")
 
@@ -117,4 +128,4 @@ def search_session(call: Call, workspace_id: str, session_id: str) -> Sequence[M
     Best first.
     """
     body = call.body
-    return recall.search(call.rt, call.who, workspace_id, body["query"], body["limit"], body["filters"], session=session_id)
+    return search.search(call.rt, call.who, workspace_id, body["query"], body["limit"], body["filters"], session=session_id)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import Call
-from memservice.api.schemas import messages as shapes
 from memservice.api.v3 import messages
+from memservice.api.v3.schemas import messages as shapes
 from memservice.domain.records import Message
 from memservice.services import uploads
 from memservice.services.uploads import Frame, Upload

@@ -5,9 +5,9 @@ from __future__ import annotations
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
-from memservice.api.schemas import webhooks as shapes
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.queries import PageQuery
+from memservice.api.schema import page_of
+from memservice.api.v3.schemas import webhooks as shapes
+from memservice.api.v3.schemas.queries import PageQuery
 from memservice.domain.records import Delivery, Task, WebhookEndpoint
 from memservice.services import webhooks
 from memservice.services.paging import Page

@@ -7,15 +7,28 @@ from collections.abc import Sequence
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
-from memservice.api.schemas import messages as message_shapes
-from memservice.api.schemas import usage as usage_shapes
-from memservice.api.schemas import workspaces as shapes
-from memservice.api.schemas.base import page_of
-from memservice.api.schemas.queries import PageQuery, QueueStatusQuery, WorkspaceGet
+from memservice.api.schema import page_of
+from memservice.api.v3.schemas import messages as message_shapes
+from memservice.api.v3.schemas import usage as usage_shapes
+from memservice.api.v3.schemas import workspaces as shapes
+from memservice.api.v3.schemas.queries import (
+    PageQuery,
+    QueueStatusQuery,
+    WorkspaceGet,
+)
 from memservice.domain.records import Message, Workspace
-from memservice.services import jobs, queue, recall, usage, workspaces
-from memservice.services.jobs import Job, Retried
+from memservice.services import workspaces
 from memservice.services.paging import Page
+from memservice.services.retrieval import search
+from memservice.services.tasks import (
+    jobs,
+    queue_status,
+)
+from memservice.services.tasks.jobs import (
+    Job,
+    Retried,
+)
+from memservice.services.usage import report as usage_report
 
 routes = Routes("workspaces", "Workspaces keep everything apart: peers, sessions, messages and conclusions live in one.")
 
@@ -77,26 +90,26 @@ def search_workspace(call: Call, workspace_id: str) -> Sequence[Message]:
     Best first.
     """
     body = call.body
-    return recall.search(call.rt, call.who, workspace_id, body["query"], body["limit"], body["filters"], scope=body["scope"])
+    return search.search(call.rt, call.who, workspace_id, body["query"], body["limit"], body["filters"], scope=body["scope"])
 
 
 @routes.operation("GET", "/v3/workspaces/<workspace_id>/queue/status", access=_OWN, query=QueueStatusQuery, answer=shapes.QueueStatus)
-def get_queue_status(call: Call, workspace_id: str) -> queue.QueueStatus:
+def get_queue_status(call: Call, workspace_id: str) -> queue_status.QueueStatus:
     """Count a workspace's background work"""
     query = call.query
     # An empty name asks for nothing in particular.
-    return queue.status(
+    return queue_status.status(
         call.rt, call.who, workspace_id, query["observer_id"] or None, query["sender_id"] or None, query["session_id"] or None
     )
 
 
 @routes.operation("GET", "/v3/workspaces/<workspace_id>/usage", access=_OWN, query=usage_shapes.UsageQuery, answer=usage_shapes.UsageReport)
-def get_usage(call: Call, workspace_id: str) -> usage.Report:
+def get_usage(call: Call, workspace_id: str) -> usage_report.Report:
     """Tell what calls of models cost
 
     In tokens, by day, purpose and model; and how much may be spent today.
     """
-    return usage.of_workspace(call.rt, call.who, workspace_id, call.query["days"])
+    return usage_report.of_workspace(call.rt, call.who, workspace_id, call.query["days"])
 
 
 @routes.operation("GET", "/v3/workspaces/<workspace_id>/queue/failures", access=_OWN, query=PageQuery, answer=page_of(shapes.QueueFailure))

@@ -11,9 +11,12 @@ from typing import Any, get_type_hints
 
 from memservice.domain import records as r
 from memservice.domain.values import INT_MAX, SCOPE_NAME_MAX, name_problem, shown
-from memservice.services.transfer import shapes, tasks
+from memservice.services.transfer import (
+    record_formats,
+    tasks,
+)
 from memservice.services.transfer.lines import Line, UnreadableExport, read_moment
-from memservice.services.transfer.shapes import Shape
+from memservice.services.transfer.record_formats import Shape
 
 UID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 DIMENSION_MAX = 65_536
@@ -27,7 +30,7 @@ _WORDS: Mapping[tuple[str, str], Collection[str]] = {
     ("summaries", "kind"): (r.SHORT, r.LONG),
     ("conclusions", "level"): r.LEVELS,
     ("conclusions", "state"): (r.LIVE, r.SUPERSEDED),
-    ("spaces", "kind"): tuple(shapes.SPACED),
+    ("spaces", "kind"): tuple(record_formats.SPACED),
     ("spaces", "state"): (r.ACTIVE,),
     ("webhook_endpoints", "state"): (r.ACTIVE, r.PAUSED),
     ("tasks", "state"): (r.PENDING, r.FAILED),
@@ -83,7 +86,7 @@ def _require_slug(shape: Shape, line: Line) -> None:
 
 def _require_payload(line: Line) -> None:
     kind, payload = line["kind"], line["payload"]
-    if kind in tasks.OF_ROWS and payload.get("kind") not in list(shapes.SPACED):
+    if kind in tasks.OF_ROWS and payload.get("kind") not in list(record_formats.SPACED):
         raise UnreadableExport(f"a task of kind {kind!r} names rows of no kind that has vectors: {shown(payload.get('kind'))!r}")
     for entry, (_, uids) in tasks.named(kind, payload).items():
         if not all(isinstance(uid, str) for uid in uids):
@@ -115,8 +118,8 @@ def _fields(shape: Shape) -> list[tuple[str, _Fits, str]]:
             found.append((field, *_type(hints[field])))
     for field in shape.references:
         fits, wanted = (_none_or(_uid), "the uid of a row, or null") if type(None) in _parts(hints[field]) else (_uid, "the uid of a row")
-        found.append((shapes.name_of(field), fits, wanted))
-    found += [(shapes.name_of(field), _list_of(_uid), "a list of uids") for field in shape.lists]
+        found.append((record_formats.name_of(field), fits, wanted))
+    found += [(record_formats.name_of(field), _list_of(_uid), "a list of uids") for field in shape.lists]
     return found
 
 

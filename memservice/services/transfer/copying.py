@@ -13,12 +13,15 @@ from memservice.domain.filters import where
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, Fact, Workspace
 from memservice.runtime import Runtime
-from memservice.services import outbox
+from memservice.services.tasks import outbox
 from memservice.services.transfer import export, importing
 from memservice.services.transfer.export import Wanted
 from memservice.services.transfer.importing import Report
 from memservice.services.transfer.lines import END, HEADER, Line, Sum, parsed, read_vector
-from memservice.services.transfer.shapes import TASK, VECTOR
+from memservice.services.transfer.record_formats import (
+    TASK,
+    VECTOR,
+)
 
 MARK = "copy.mark"
 ROUNDING = 1e-6

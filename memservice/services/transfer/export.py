@@ -14,10 +14,13 @@ from memservice.domain.errors import NotFound
 from memservice.domain.filters import Node, all_of, where
 from memservice.domain.filters.ast import Compare, OneOf
 from memservice.runtime import Runtime
-from memservice.services import outbox
-from memservice.services.transfer import shapes, tasks
+from memservice.services.tasks import outbox
+from memservice.services.transfer import (
+    record_formats,
+    tasks,
+)
 from memservice.services.transfer.lines import FORMAT, HEADER, VERSION, Line, Sum, moment, vector_text, written
-from memservice.services.transfer.shapes import Shape
+from memservice.services.transfer.record_formats import Shape
 from memservice.spi.rows import BY_KEY
 from memservice.spi.storage import View
 
@@ -37,7 +40,7 @@ def size(rt: Runtime, workspace: str) -> int:
     """About how many lines an export has, for a progress bar: its rows without vectors."""
     with rt.storage.read() as view:
         place = _place(view, workspace)
-        return sum(view.rows.count(shape.record, where(workspace_key=place.key)) for shape in shapes.ROWS)
+        return sum(view.rows.count(shape.record, where(workspace_key=place.key)) for shape in record_formats.ROWS)
 
 
 def lines(rt: Runtime, workspace: str, wanted: Wanted = Wanted()) -> Iterator[bytes]:
@@ -108,8 +111,12 @@ class _Reader:
         """Sessions that are being deleted."""
 
     def rows(self) -> Iterator[Line]:
-        yield self._line(shapes.WORKSPACE, self._place, {})
-        for shape in (*shapes.ROWS, *((shapes.SPACE,) if self._wanted.vectors else ()), *(shapes.SECRET if self._wanted.secrets else ())):
+        yield self._line(record_formats.WORKSPACE, self._place, {})
+        for shape in (
+            *record_formats.ROWS,
+            *((record_formats.SPACE,) if self._wanted.vectors else ()),
+            *(record_formats.SECRET if self._wanted.secrets else ()),
+        ):
             for found in self._pages(shape.record, self._of_place(shape)):
                 kept = [row for row in found if self.travels(row)]
                 self._remember(shape.record, kept)
@@ -143,7 +150,7 @@ class _Reader:
         open_ = all_of(where(workspace_key=self._place.key), OneOf("state", (r.PENDING, r.FAILED)))
         for found in self._pages(r.Task, open_):
             kept = [task for task in found if self.travels(task) and self._may_be_told(task)]
-            names = self._looked_up(shapes.TASK, kept)
+            names = self._looked_up(record_formats.TASK, kept)
             left += [self._task_line(task, names) for task in kept]
         return left
 
@@ -151,7 +158,7 @@ class _Reader:
         return task.kind not in tasks.STAYS and (self._wanted.secrets or task.kind != outbox.WEBHOOK)
 
     def _task_line(self, task: r.Task, names: Mapping[type[Any], Mapping[int, str]]) -> Line:
-        line = self._line(shapes.TASK, task, names)
+        line = self._line(record_formats.TASK, task, names)
         entries = tasks.named(task.kind, task.payload)
         new = {entry: self._uids(record, [int(key) for key in keys]) for entry, (record, keys) in entries.items()}
         line["payload"] = tasks.renamed(task.payload, new)
@@ -199,10 +206,10 @@ class _Reader:
             line[field] = moment(value) if isinstance(value, datetime) else value
         for field, record in shape.references.items():
             key = getattr(row, field)
-            line[shapes.name_of(field)] = None if key is None else names[record].get(key)
+            line[record_formats.name_of(field)] = None if key is None else names[record].get(key)
         for field, record in shape.lists.items():
             known = names[record]
-            line[shapes.name_of(field)] = [known[key] for key in getattr(row, field) if key in known]
+            line[record_formats.name_of(field)] = [known[key] for key in getattr(row, field) if key in known]
         return line
 
 
@@ -213,7 +220,7 @@ def _vectors(rt: Runtime, view: View | None, spaces: Sequence[r.Space], travels:
             for row in rows:
                 if row.key in found and travels(row):
                     yield {
-                        "type": shapes.VECTOR,
+                        "type": record_formats.VECTOR,
                         "space": {"kind": space.kind, "embedder": space.embedder, "dimension": space.dimension},
                         "uid": row.uid,
                         "vector": vector_text(found[row.key]),
@@ -222,7 +229,7 @@ def _vectors(rt: Runtime, view: View | None, spaces: Sequence[r.Space], travels:
 
 def _rows_of(rt: Runtime, view: View | None, space: r.Space) -> Iterator[list[Any]]:
     """The rows that a space may have vectors of, by key. Without a view each page is read in one of its own."""
-    record, last = shapes.SPACED[space.kind], 0
+    record, last = record_formats.SPACED[space.kind], 0
     while True:
         condition = all_of(where(workspace_key=space.workspace_key), Compare("key", "gt", last))
         if view is not None:

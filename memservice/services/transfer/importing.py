@@ -13,15 +13,24 @@ from memservice.domain import records as r
 from memservice.domain.errors import Conflict, InvalidInput
 from memservice.domain.filters import where
 from memservice.domain.ids import derived_uid
-from memservice.domain.text import analyse
+from memservice.domain.text.analysis import analyse
 from memservice.domain.values import shown
 from memservice.runtime import Runtime
-from memservice.services import indexing, outbox, webhooks
-from memservice.services import keys as api_keys
-from memservice.services.transfer import checks, shapes, tasks, whole
+from memservice.services import (
+    indexing,
+    webhooks,
+)
+from memservice.services.auth import api_keys
+from memservice.services.tasks import outbox
+from memservice.services.transfer import (
+    checks,
+    record_formats,
+    tasks,
+    whole,
+)
 from memservice.services.transfer.keys import Keys
 from memservice.services.transfer.lines import Line, Sum, UnreadableExport, read_moment
-from memservice.services.transfer.shapes import Shape
+from memservice.services.transfer.record_formats import Shape
 from memservice.services.transfer.vectors import Others, Vectors
 from memservice.spi.rows import UniqueViolation
 from memservice.spi.storage import View
@@ -113,14 +122,14 @@ class _Loader:
         return Report(self.slug, total.lines, dict(self.stored), total.sha256, vectors.others(), vectors.later, vectors.away)
 
     def store(self, kind: str, lines: Sequence[Line]) -> None:
-        if kind == shapes.VECTOR:
+        if kind == record_formats.VECTOR:
             for line in lines:
                 checks.require_vector(line)
             self.stored[kind] += self._vectors.store([(self._uid(line["uid"]), line) for line in lines])
             return
-        shape = shapes.SHAPES.get(kind)
+        shape = record_formats.SHAPES.get(kind)
         if shape is None:
-            raise UnreadableExport(f"rows of kind {shown(kind)!r} are not known here; known: {', '.join(sorted(shapes.SHAPES))}")
+            raise UnreadableExport(f"rows of kind {shown(kind)!r} are not known here; known: {', '.join(sorted(record_formats.SHAPES))}")
         for line in lines:
             checks.require_row(shape, line)
         if shape.record is r.Workspace:
@@ -158,7 +167,7 @@ class _Loader:
         return uid if self._as is None else derived_uid(self._as, uid)
 
     def _store_workspace(self, line: Line) -> None:
-        wanted = r.Workspace(**self._plain(shapes.WORKSPACE, line))
+        wanted = r.Workspace(**self._plain(record_formats.WORKSPACE, line))
         wanted = replace(wanted, slug=self.slug, v1_name=self.slug if self._as else wanted.v1_name)
 
         def change(view: View) -> tuple[int, int]:
@@ -175,7 +184,7 @@ class _Loader:
             return view.rows.put([replace(wanted, v1_name=wanted.uid) if taken else wanted])[0].key, 1
 
         self._place, new = self._rt.storage.write(change)
-        self.stored[shapes.WORKSPACE.name] += new
+        self.stored[record_formats.WORKSPACE.name] += new
 
     def _store_rows(self, shape: Shape, lines: Sequence[Line]) -> None:
         # Analysing takes longest, so it is done before the transaction.
@@ -204,20 +213,20 @@ class _Loader:
         wanted: dict[type[Any], set[str]] = {}
         for field, record in shape.references.items():
             if field != "superseded_by":
-                wanted.setdefault(record, set()).update(self._uid(uid) for line in lines if (uid := line[shapes.name_of(field)]))
+                wanted.setdefault(record, set()).update(self._uid(uid) for line in lines if (uid := line[record_formats.name_of(field)]))
         for field, record in shape.lists.items():
-            wanted.setdefault(record, set()).update(self._uid(uid) for line in lines for uid in line[shapes.name_of(field)])
+            wanted.setdefault(record, set()).update(self._uid(uid) for line in lines for uid in line[record_formats.name_of(field)])
         for record, uids in wanted.items():
             keys.found(record, sorted(uids))
 
     def _row(self, shape: Shape, line: Line, keys: Keys) -> Any:
         values = self._plain(shape, line)
         for field, record in shape.references.items():
-            uid = line[shapes.name_of(field)]
+            uid = line[record_formats.name_of(field)]
             later = field == "superseded_by"
             values[field] = None if uid is None or later else keys.of(record, self._uid(uid))
         for field, record in shape.lists.items():
-            values[field] = keys.several(record, [self._uid(uid) for uid in line[shapes.name_of(field)]])
+            values[field] = keys.several(record, [self._uid(uid) for uid in line[record_formats.name_of(field)]])
         for field in shape.names:
             if values[field] != keys.slug(shape.references[f"{field}_key"], values[f"{field}_key"]):
                 raise UnreadableExport(f"a row of {shape.name} names the {field} {shown(values[field])!r}, but by another uid than its own")

@@ -8,7 +8,7 @@ from typing import Any
 from memservice.domain import records as r
 from memservice.domain.filters import where
 from memservice.services import indexing
-from memservice.services.transfer import shapes
+from memservice.services.transfer import record_formats
 from memservice.services.transfer.lines import UnreadableExport
 from memservice.spi.schema import BY_RECORD
 from memservice.spi.storage import View
@@ -64,7 +64,7 @@ class Keys:
 
 def vector_rows(view: View, space: r.Space, vectors: Mapping[str, Any]) -> list[VectorRow]:
     """Vectors by uid as rows for the index; those of rows that are not there, or not in the space's workspace, are left out."""
-    record = shapes.SPACED[space.kind]
+    record = record_formats.SPACED[space.kind]
     rows = view.rows.page(record, where(workspace_key=space.workspace_key, uid=tuple(vectors)))
     found = [vectors[row.uid] for row in rows]
     if record is r.Message:

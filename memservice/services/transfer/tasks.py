@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from memservice.domain import records as r
-from memservice.services import outbox
+from memservice.services.tasks import outbox
 from memservice.services.transfer.lines import UnreadableExport
-from memservice.services.transfer.shapes import SPACED
+from memservice.services.transfer.record_formats import SPACED
 
 Payload = dict[str, Any]
 _References = Mapping[str, type[Any]]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from memservice.domain import records as r
 from memservice.domain.errors import IndexUnavailable
 from memservice.runtime import Runtime
-from memservice.services import indexing, outbox
+from memservice.services import indexing
+from memservice.services.tasks import outbox
 from memservice.services.transfer.keys import vector_rows
 from memservice.services.transfer.lines import Line, UnreadableExport, read_vector
 from memservice.spi.storage import View

@@ -11,11 +11,15 @@ from memservice.domain.filters import parse_containment, where
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, Workspace
 from memservice.runtime import Runtime
-from memservice.services import access, naming
+from memservice.services import validation
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.principal import Principal
-from memservice.services.v1 import located, names
-from memservice.services.v1.located import Path
+from memservice.services.v1 import (
+    names,
+    resolve,
+)
+from memservice.services.v1.resolve import Path
 from memservice.spi.storage import View
 
 
@@ -29,8 +33,8 @@ def _named(view: View, name: str) -> Workspace | None:
 
 def create(rt: Runtime, who: Principal, name: str, metadata: Mapping[str, Any] | None) -> Workspace:
     """A new app. Conflict if one of that name exists, whichever generation made it."""
-    access.require_admin(who)
-    stored_name, stored = names.new_name(name, ("body", "name")), naming.metadata(metadata) or {}
+    policy.require_admin(who)
+    stored_name, stored = names.new_name(name, ("body", "name")), validation.metadata(metadata) or {}
 
     def change(view: View) -> Workspace:
         if _named(view, stored_name) is not None:
@@ -47,7 +51,7 @@ def _add(rt: Runtime, view: View, name: str, metadata: dict[str, Any]) -> Worksp
 
 
 def get_or_create(rt: Runtime, who: Principal, name: str) -> Workspace:
-    access.require_admin(who)
+    policy.require_admin(who)
     with rt.storage.read() as view:
         found = _named(view, names.wanted(name))
     if found is not None:
@@ -57,7 +61,7 @@ def get_or_create(rt: Runtime, who: Principal, name: str) -> Workspace:
 
 
 def by_name(rt: Runtime, who: Principal, name: str) -> Workspace:
-    access.require_admin(who)
+    policy.require_admin(who)
     with rt.storage.read() as view:
         found = _named(view, names.wanted(name))
     if found is None:
@@ -70,17 +74,17 @@ def get(rt: Runtime, who: Principal, uid: str | None) -> Workspace:
     with rt.storage.read() as view:
         whole = not (who.admin or who.is_peer or who.is_session or who.collection)
         own = view.workspaces.by_slug(who.workspace) if whole and who.workspace else None
-        wanted = located.chosen(uid, own.uid if own is not None else None, "App")
-        located.authorise(view, who, Path(wanted))
-        found = located.app_of(view, wanted)
+        wanted = resolve.chosen(uid, own.uid if own is not None else None, "App")
+        resolve.authorise(view, who, Path(wanted))
+        found = resolve.app_of(view, wanted)
     if found is None:
-        raise located.no_app(wanted)
+        raise resolve.no_app(wanted)
     return found
 
 
 def page(rt: Runtime, who: Principal, filter_: object, paging: Paging) -> Page[Workspace]:
     """In the order in which they were created."""
-    access.require_admin(who)
+    policy.require_admin(who)
     condition = parse_containment(filter_)
     with rt.storage.read() as view:
         return read_page(
@@ -92,13 +96,13 @@ def page(rt: Runtime, who: Principal, filter_: object, paging: Paging) -> Page[W
 
 def update(rt: Runtime, who: Principal, uid: str, name: str | None, metadata: Mapping[str, Any] | None) -> Workspace:
     """Name and metadata are replaced; None leaves either. The id of the other generations stays."""
-    wanted, stored = names.changed_name(name), naming.metadata(metadata)
+    wanted, stored = names.changed_name(name), validation.metadata(metadata)
 
     def change(view: View) -> Workspace:
-        located.authorise(view, who, Path(uid))
-        found = located.app_of(view, uid, lock=True)
+        resolve.authorise(view, who, Path(uid))
+        found = resolve.app_of(view, uid, lock=True)
         if found is None:
-            raise located.no_app(uid)
+            raise resolve.no_app(uid)
         other = None if wanted is None else _named(view, wanted)
         if other is not None and other.key != found.key:
             raise Conflict("App update failed - unique constraint violation")

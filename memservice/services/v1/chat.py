@@ -7,12 +7,18 @@ from collections.abc import Iterator, Sequence
 from memservice.domain.errors import Unauthorised
 from memservice.domain.records import DELETING, Peer, Session
 from memservice.runtime import Runtime
-from memservice.services import access, chat, representation
-from memservice.services.chat import ChatOptions
-from memservice.services.principal import Principal
-from memservice.services.representation import RepresentationOptions
-from memservice.services.v1 import collections, located, metamessages
-from memservice.services.v1.located import Path
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
+from memservice.services.chat import chat
+from memservice.services.chat.chat import ChatOptions
+from memservice.services.retrieval import representation
+from memservice.services.retrieval.representation import RepresentationOptions
+from memservice.services.v1 import (
+    collections,
+    metamessages,
+    resolve,
+)
+from memservice.services.v1.resolve import Path
 from memservice.spi.storage import View
 
 NOTHING = "None"
@@ -26,12 +32,12 @@ def ask(rt: Runtime, who: Principal, path: Path, queries: Sequence[str], stream:
     """
 
     def begin(view: View) -> tuple[str, Peer, Session | None]:
-        located.authorise(view, who, path)
-        app, user = located.require_user(view, path)
+        resolve.authorise(view, who, path)
+        app, user = resolve.require_user(view, path)
         collections.ensure_derived(rt, view, user)
-        session = located.find_session(rt, view, who, user, path.session)
+        session = resolve.find_session(rt, view, who, user, path.session)
         if session is None and who.is_session:
-            raise Unauthorised(access.NOT_PERMISSIONED)
+            raise Unauthorised(policy.NOT_PERMISSIONED)
         return app.slug, user, None if session is None or session.state == DELETING else session
 
     workspace, user, session = rt.storage.write(begin)

@@ -11,11 +11,17 @@ from memservice.domain.filters import all_of, parse_containment, where
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Document, NamedCollection, Peer
 from memservice.runtime import Runtime
-from memservice.services import indexing, naming
+from memservice.services import (
+    indexing,
+    validation,
+)
+from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.principal import Principal
-from memservice.services.v1 import located, names
-from memservice.services.v1.located import Path
+from memservice.services.v1 import (
+    names,
+    resolve,
+)
+from memservice.services.v1.resolve import Path
 from memservice.spi.storage import View
 
 RESERVED = "honcho"
@@ -59,8 +65,8 @@ def ensure_derived(rt: Runtime, view: View, user: Peer) -> NamedCollection:
 def _show_derived(rt: Runtime, who: Principal, path: Path) -> None:
     """From its first conclusion on, a user has the reserved collection: let it appear before the user's collections are looked at."""
     with rt.storage.read() as view:
-        located.authorise_collections(view, who, path)
-        found = located.find_user(view, path)
+        resolve.authorise_collections(view, who, path)
+        found = resolve.find_user(view, path)
         if found is None or _named(view, found[1], RESERVED) is not None:
             return
         user = found[1]
@@ -71,11 +77,11 @@ def _show_derived(rt: Runtime, who: Principal, path: Path) -> None:
 
 def create(rt: Runtime, who: Principal, path: Path, name: str, metadata: Mapping[str, Any] | None) -> NamedCollection:
     """A new collection. Conflict if the user has one of that name."""
-    wanted, stored = _checked(names.new_name(name, ("body", "name"))), naming.metadata(metadata) or {}
+    wanted, stored = _checked(names.new_name(name, ("body", "name"))), validation.metadata(metadata) or {}
 
     def change(view: View) -> NamedCollection:
-        located.authorise_collections(view, who, path)
-        app, user = located.require_user(view, path)
+        resolve.authorise_collections(view, who, path)
+        app, user = resolve.require_user(view, path)
         if _named(view, user, wanted) is not None:
             raise Conflict(f"Collection with name '{wanted}' already exists")
         row = NamedCollection(uid=new_uid(), workspace_key=app.key, owner_key=user.key, name=wanted, metadata=stored, created_at=rt.clock())
@@ -88,8 +94,8 @@ def by_name(rt: Runtime, who: Principal, path: Path, name: str) -> NamedCollecti
     if name == RESERVED:
         _show_derived(rt, who, path)
     with rt.storage.read() as view:
-        located.authorise_collections(view, who, path)
-        user = located.find_user(view, path)
+        resolve.authorise_collections(view, who, path)
+        user = resolve.find_user(view, path)
         found = None if user is None else _named(view, user[1], name)
     if found is None:
         raise NotFound(f"Collection with name '{name}' not found")
@@ -99,9 +105,9 @@ def by_name(rt: Runtime, who: Principal, path: Path, name: str) -> NamedCollecti
 def get(rt: Runtime, who: Principal, path: Path, uid: str | None) -> NamedCollection:
     """The user's collection of that uid, or the one that the key is for."""
     with rt.storage.read() as view:
-        wanted = located.chosen(uid, who.collection, "Collection")
-        located.authorise_collections(view, who, replace(path, collection=wanted))
-        user = located.find_user(view, path)
+        wanted = resolve.chosen(uid, who.collection, "Collection")
+        resolve.authorise_collections(view, who, replace(path, collection=wanted))
+        user = resolve.find_user(view, path)
         found = None if user is None else find(view, user[1], wanted)
     if found is None:
         raise missing()
@@ -113,8 +119,8 @@ def page(rt: Runtime, who: Principal, path: Path, filter_: object, paging: Pagin
     condition = parse_containment(filter_)
     _show_derived(rt, who, path)
     with rt.storage.read() as view:
-        located.authorise_collections(view, who, path)
-        found = located.find_user(view, path)
+        resolve.authorise_collections(view, who, path)
+        found = resolve.find_user(view, path)
         if found is None:
             return Page([], 0, paging.page, paging.size)
         matching = all_of(where(owner_key=found[1].key), condition)
@@ -129,13 +135,13 @@ def update(rt: Runtime, who: Principal, path: Path, name: str | None, metadata: 
     """Name and metadata are replaced; at least one has to be given. The reserved collection keeps its name."""
     if name is None and metadata is None:
         raise InvalidInput.at("body", message="Invalid collection configuration - at least one field must be provided")
-    wanted, stored = names.changed_name(name), naming.metadata(metadata)
+    wanted, stored = names.changed_name(name), validation.metadata(metadata)
     if wanted is not None:
         _checked(wanted)
 
     def change(view: View) -> NamedCollection:
-        located.authorise_collections(view, who, path)
-        user = located.find_user(view, path)
+        resolve.authorise_collections(view, who, path)
+        user = resolve.find_user(view, path)
         found = None if user is None else find(view, user[1], path.collection, lock=True)
         if user is None or found is None:
             raise missing()
@@ -153,8 +159,8 @@ def delete(rt: Runtime, who: Principal, path: Path) -> None:
     """Erase a collection with its documents, some at a time, itself last: whatever interrupts this, it can be asked for again."""
 
     def step(view: View) -> bool:
-        located.authorise_collections(view, who, path)
-        user = located.find_user(view, path)
+        resolve.authorise_collections(view, who, path)
+        user = resolve.find_user(view, path)
         found = None if user is None else find(view, user[1], path.collection, lock=True)
         if found is None:
             raise missing()

@@ -12,20 +12,31 @@ from memservice.domain.filters import Node, all_of, parse_containment, where
 from memservice.domain.filters.ast import Not
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Conclusion, Document, NamedCollection, Peer, Workspace
-from memservice.domain.text import analyse
+from memservice.domain.text.analysis import analyse
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import embedding, indexing, naming, recall
-from memservice.services.bounds import bounds_for
-from memservice.services.embedding import Remote
+from memservice.services import (
+    indexing,
+    validation,
+)
+from memservice.services.auth.bounds import bounds_for
+from memservice.services.auth.principal import Principal
 from memservice.services.indexing import DOCUMENT
-from memservice.services.nearest import nearest
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.principal import Principal
-from memservice.services.v1 import collections, facts, located
-from memservice.services.v1.located import Path
+from memservice.services.retrieval import (
+    query_embedding,
+    search,
+)
+from memservice.services.retrieval.query_embedding import Remote
+from memservice.services.retrieval.vector_query import nearest
+from memservice.services.v1 import (
+    collections,
+    derived_documents,
+    resolve,
+)
+from memservice.services.v1.resolve import Path
+from memservice.spi.index_filter import Where
 from memservice.spi.storage import View
-from memservice.spi.where import Where
 
 Kept = Document | Conclusion
 """Both have a uid, a content, metadata and a time."""
@@ -43,8 +54,8 @@ def _unknown(uid: str) -> NotFound:
 
 
 def _found(view: View, who: Principal, path: Path) -> tuple[Workspace, Peer, NamedCollection] | None:
-    located.authorise_collections(view, who, path)
-    found = located.find_user(view, path)
+    resolve.authorise_collections(view, who, path)
+    found = resolve.find_user(view, path)
     collection = None if found is None else collections.find(view, found[1], path.collection)
     return None if found is None or collection is None else (*found, collection)
 
@@ -59,10 +70,10 @@ def _require(rt: Runtime, who: Principal, path: Path) -> tuple[Workspace, Peer, 
 
 def create(rt: Runtime, who: Principal, path: Path, content: str, metadata: Mapping[str, Any] | None) -> Kept:
     """A new document. Equal ones are not merged."""
-    text, stored = _content(content), naming.metadata(metadata) or {}
+    text, stored = _content(content), validation.metadata(metadata) or {}
     app, user, collection = _require(rt, who, path)
     if collections.is_derived(collection):
-        return facts.create(rt, app, user, text, stored)
+        return derived_documents.create(rt, app, user, text, stored)
     vectors = indexing.embed_inline(rt, [text])
 
     def change(view: View) -> Document:
@@ -98,7 +109,7 @@ def page(rt: Runtime, who: Principal, path: Path, filter_: object, paging: Pagin
             return Page([], 0, paging.page, paging.size)
         app, user, collection = found
         if collections.is_derived(collection):
-            listed = facts.page(view, app, user, condition, paging)
+            listed = derived_documents.page(view, app, user, condition, paging)
             return Page(listed.items, listed.total, paging.page, paging.size)
         matching = all_of(_in(collection), condition)
         documents = read_page(
@@ -120,7 +131,7 @@ def get(rt: Runtime, who: Principal, path: Path, uid: str) -> Kept:
 
 def _one(view: View, app: Workspace, user: Peer, collection: NamedCollection, uid: str, *, lock: bool = False) -> Kept | None:
     if collections.is_derived(collection):
-        return facts.find(view, app, user, uid, lock=lock)
+        return derived_documents.find(view, app, user, uid, lock=lock)
     return view.rows.get(Document, all_of(_in(collection), where(uid=uid)), lock=lock)
 
 
@@ -128,7 +139,7 @@ def update(rt: Runtime, who: Principal, path: Path, uid: str, content: str | Non
     """Metadata and content are replaced; at least one has to be given. A document with another content is a document of now."""
     if content is None and metadata is None:
         raise InvalidInput.at("body", message="Content and metadata cannot both be None")
-    text, stored = None if content is None else _content(content), naming.metadata(metadata)
+    text, stored = None if content is None else _content(content), validation.metadata(metadata)
     vectors = None if text is None else indexing.embed_inline(rt, [text])
 
     def change(view: View) -> Kept:
@@ -139,7 +150,7 @@ def update(rt: Runtime, who: Principal, path: Path, uid: str, content: str | Non
         if stored is not None:
             document = replace(document, metadata=stored)
         if isinstance(document, Conclusion):
-            return facts.save(rt, view, document, text, vectors)
+            return derived_documents.save(rt, view, document, text, vectors)
         if text is not None:
             document = replace(document, content=text, created_at=rt.clock())
         document = view.rows.put([document])[0]
@@ -174,15 +185,15 @@ def query(rt: Runtime, who: Principal, path: Path, text: str, top_k: int, filter
     asked: str = strip_nul(text)
     with rt.storage.read() as view:
         found = _found(view, who, path)
-        embedders = recall.active_embedders(view, found[0]) if found is not None and rt.has_remote_embedder else set()
+        embedders = search.active_embedders(view, found[0]) if found is not None and rt.has_remote_embedder else set()
     if found is None:
         return []
     app, user, collection = found
     derived = collections.is_derived(collection)
-    remote = recall.remote_vectors(rt, app.slug, asked) if derived else embedding.remote_vectors(rt, embedders, asked)
+    remote = search.remote_vectors(rt, app.slug, asked) if derived else query_embedding.remote_vectors(rt, embedders, asked)
     with rt.storage.read() as view:
         if derived:
-            return list(facts.nearest(rt, view, bounds_for(view, who, app), user, asked, top_k, condition, remote))
+            return list(derived_documents.nearest(rt, view, bounds_for(view, who, app), user, asked, top_k, condition, remote))
         return list(_nearest(rt, view, collection, asked, top_k, condition, remote))
 
 
@@ -210,10 +221,10 @@ def _listed(rt: Runtime, view: View, collection: NamedCollection, text: str, dep
     """Keys of documents, best first; fewer than `depth` if there are no more."""
     narrowed = Where(observers=(collection.key,))
     space = view.spaces.active(collection.workspace_key, DOCUMENT)
-    vector = embedding.vector_in(rt, space, text, remote)
+    vector = query_embedding.vector_in(rt, space, text, remote)
     hits = None if space is None or vector is None else nearest(rt, view, space, vector, depth, narrowed)
     if hits is not None:
         return [hit.key for hit in hits]
-    terms = tuple(dict.fromkeys(analyse(text)))[: recall.MAX_TERMS]
+    terms = tuple(dict.fromkeys(analyse(text)))[: search.MAX_TERMS]
     matches = rt.storage.text.search(view, DOCUMENT, collection.workspace_key, terms, depth, narrowed)
     return ranking.ranked(ranking.bm25(matches), depth)

@@ -10,14 +10,21 @@ from memservice.domain.errors import NotFound
 from memservice.domain.filters import parse_containment
 from memservice.domain.records import DELETING, Message, Peer, Session
 from memservice.runtime import Runtime
-from memservice.services import idempotency, naming, told
+from memservice.services import (
+    idempotency,
+    validation,
+)
 from memservice.services import messages as shared
 from memservice.services import sessions as shared_sessions
+from memservice.services.auth.principal import Principal
+from memservice.services.events import emit
 from memservice.services.messages import Draft
 from memservice.services.paging import Page, Paging
-from memservice.services.principal import Principal
-from memservice.services.v1 import located, users
-from memservice.services.v1.located import Path
+from memservice.services.v1 import (
+    resolve,
+    users,
+)
+from memservice.services.v1.resolve import Path
 from memservice.spi.storage import View
 
 
@@ -43,7 +50,7 @@ def _said(message: Message, user: Peer) -> Said:
 
 
 def create(
-    rt: Runtime, who: Principal, path: Path, drafts: Sequence[SaidDraft], loc: naming.Loc, idempotency_key: str | None = None
+    rt: Runtime, who: Principal, path: Path, drafts: Sequence[SaidDraft], loc: validation.Loc, idempotency_key: str | None = None
 ) -> list[Said]:
     """Store messages in order, all or none, at one time, with the background work that they make necessary. `loc` is where the first
     one stands; of several, where they stand.
@@ -58,12 +65,12 @@ def create(
     prepared = [shared.prepare(rt, draft, place) for draft, place in zip(given, places, strict=True)]
 
     def store(view: View) -> tuple[str, Peer, list[Message], bool]:
-        located.authorise(view, who, path)
-        found = located.find_user(view, path)
+        resolve.authorise(view, who, path)
+        found = resolve.find_user(view, path)
         if found is None:
-            raise located.no_session()
+            raise resolve.no_session()
         app, user = found
-        session = located.require_session(rt, view, who, user, path.session)
+        session = resolve.require_session(rt, view, who, user, path.session)
         replayed = idempotency.replayed(view, session, once)
         if replayed is not None or not drafts:
             return app.slug, user, replayed or [], False
@@ -81,14 +88,14 @@ def create(
 
     app, user, stored, is_new = rt.storage.write(store)
     if is_new:
-        told.messages_created(rt, app, stored)
+        emit.messages_created(rt, app, stored)
     return [_said(message, user) for message in stored]
 
 
 def _readable(rt: Runtime, view: View, who: Principal, path: Path) -> tuple[Peer, Session] | None:
-    located.authorise(view, who, path)
-    found = located.find_user(view, path)
-    session = None if found is None else located.find_session(rt, view, who, found[1], path.session)
+    resolve.authorise(view, who, path)
+    found = resolve.find_user(view, path)
+    session = None if found is None else resolve.find_session(rt, view, who, found[1], path.session)
     return None if found is None or session is None else (found[1], session)
 
 
@@ -115,14 +122,14 @@ def get(rt: Runtime, who: Principal, path: Path, uid: str) -> Said:
 
 def update(rt: Runtime, who: Principal, path: Path, uid: str, metadata: Mapping[str, Any]) -> Said:
     """Metadata is replaced. The content never changes."""
-    stored = naming.metadata(metadata) or {}
+    stored = validation.metadata(metadata) or {}
 
     def change(view: View) -> Said:
         found = _readable(rt, view, who, path)
         message = None if found is None else view.messages.by_uid(found[1].key, uid)
         if found is None or message is None or found[1].state == DELETING:
             raise NotFound("Message not found")
-        located.require_own(who, found[1])
+        resolve.require_own(who, found[1])
         return _said(view.messages.save(replace(message, metadata=stored)), found[0])
 
     return rt.storage.write(change)

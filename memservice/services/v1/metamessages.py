@@ -12,12 +12,12 @@ from memservice.domain.ids import new_uid
 from memservice.domain.records import DELETING, SHORT, Message, Metamessage, Peer, Session, Summary
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import naming
+from memservice.services import validation
+from memservice.services.auth.principal import Principal
 from memservice.services.cloning import Copied
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.principal import Principal
-from memservice.services.v1 import located
-from memservice.services.v1.located import Path
+from memservice.services.v1 import resolve
+from memservice.services.v1.resolve import Path
 from memservice.spi.rows import Order
 from memservice.spi.storage import View
 
@@ -50,13 +50,13 @@ class NoteDraft:
 
 def create(rt: Runtime, who: Principal, path: Path, draft: NoteDraft) -> Note:
     """About the user alone, or a session of it, or a message of that session."""
-    stored = naming.metadata(draft.metadata) or {}
+    stored = validation.metadata(draft.metadata) or {}
     if draft.message and not draft.session:
         raise _session_needed()
 
     def change(view: View) -> Note:
-        located.authorise(view, who, path)
-        app, user = located.require_user(view, path)
+        resolve.authorise(view, who, path)
+        app, user = resolve.require_user(view, path)
         session = _session(rt, view, who, user, draft.session) if draft.session else None
         message = _message(view, session, draft.message, "to") if session is not None and draft.message else None
         row = Metamessage(
@@ -80,9 +80,9 @@ def _session_needed() -> InvalidInput:
 
 
 def _session(rt: Runtime, view: View, who: Principal, user: Peer, uid: str) -> Session:
-    found = located.find_session(rt, view, who, user, uid)
+    found = resolve.find_session(rt, view, who, user, uid)
     if found is None or found.state == DELETING:
-        raise located.no_session()
+        raise resolve.no_session()
     return found
 
 
@@ -101,7 +101,7 @@ def _noted(view: View, rows: Sequence[Metamessage]) -> list[Note]:
 
 
 def _owned(view: View, path: Path, uid: str, *, lock: bool = False) -> tuple[Peer, Metamessage]:
-    found = located.find_user(view, path)
+    found = resolve.find_user(view, path)
     row = None if found is None else view.rows.get(Metamessage, where(uid=uid, owner_key=found[1].key), lock=lock)
     if found is None or row is None:
         raise NotFound(f"Metamessage with ID {uid} not found")
@@ -110,7 +110,7 @@ def _owned(view: View, path: Path, uid: str, *, lock: bool = False) -> tuple[Pee
 
 def get(rt: Runtime, who: Principal, path: Path, uid: str) -> Note:
     with rt.storage.read() as view:
-        located.authorise(view, who, path)
+        resolve.authorise(view, who, path)
         return _noted(view, [_owned(view, path, uid)[1]])[0]
 
 
@@ -118,8 +118,8 @@ def page(rt: Runtime, who: Principal, path: Path, wanted: NoteDraft, filter_: ob
     """In the order in which they were created: all of the user, or those with this label, about this session, about this message."""
     condition = parse_containment(filter_)
     with rt.storage.read() as view:
-        located.authorise(view, who, path)
-        found = located.find_user(view, path)
+        resolve.authorise(view, who, path)
+        found = resolve.find_user(view, path)
         if found is None:
             return Page([], 0, paging.page, paging.size)
         matching = all_of(condition, where(owner_key=found[1].key), _wanted(view, found[1], wanted))
@@ -144,14 +144,14 @@ def _wanted(view: View, user: Peer, wanted: NoteDraft) -> Node:
 
 def update(rt: Runtime, who: Principal, path: Path, uid: str, draft: NoteDraft) -> Note:
     """Replace what is given; what a note is about can be changed, not taken away."""
-    stored = naming.metadata(draft.metadata)
+    stored = validation.metadata(draft.metadata)
 
     def change(view: View) -> Note:
-        located.authorise(view, who, path)
+        resolve.authorise(view, who, path)
         user, row = _owned(view, path, uid, lock=True)
         about = None if row.session_key is None else view.sessions.by_key(row.session_key)
         if about is not None and about.state == DELETING:
-            raise located.no_session()
+            raise resolve.no_session()
         session = _session(rt, view, who, user, draft.session) if draft.session else None
         if draft.message and session is None:
             session = about
@@ -230,10 +230,10 @@ def _readers(rt: Runtime, view: View, session: Session) -> list[int]:
         return [session.owner_key] if member is None or member.left_at is None else []
     if not rt.settings.api.v1_shared_sessions or not rt.settings.api.v1_enabled:
         return []
-    if view.rows.get(Peer, where(workspace_key=session.workspace_key, v1_role=located.ASSISTANT)) is None:
+    if view.rows.get(Peer, where(workspace_key=session.workspace_key, v1_role=resolve.ASSISTANT)) is None:
         return []
     members = tuple(member.peer_key for member in view.members.of_session(session.key))
-    return [peer.key for peer in view.rows.page(Peer, all_of(where(key=members), located.USERS))] if members else []
+    return [peer.key for peer in view.rows.page(Peer, all_of(where(key=members), resolve.USERS))] if members else []
 
 
 def note_representation(rt: Runtime, view: View, user: Peer, session: Session, text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.values import name_problem, strip_nul
-from memservice.services.naming import Loc
+from memservice.services.validation import Loc
 
 NEW_NAME_MAX = 100
 NAME_MAX = 512

@@ -11,11 +11,21 @@ from memservice.domain.filters import all_of, parse_containment, where
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Peer, Workspace
 from memservice.runtime import Runtime
-from memservice.services import naming, peers
+from memservice.services import (
+    peers,
+    validation,
+)
+from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.principal import Principal
-from memservice.services.v1 import located, names
-from memservice.services.v1.located import ASSISTANT, USERS, Path
+from memservice.services.v1 import (
+    names,
+    resolve,
+)
+from memservice.services.v1.resolve import (
+    ASSISTANT,
+    USERS,
+    Path,
+)
 from memservice.spi.storage import View
 
 
@@ -29,18 +39,18 @@ def _is_taken(view: View, app: Workspace, name: str) -> bool:
 
 
 def _app(view: View, uid: str) -> Workspace:
-    found = located.app_of(view, uid)
+    found = resolve.app_of(view, uid)
     if found is None:
-        raise located.no_app(uid)
+        raise resolve.no_app(uid)
     return found
 
 
 def create(rt: Runtime, who: Principal, app_uid: str, name: str, metadata: Mapping[str, Any] | None) -> Peer:
     """A new user. Conflict if one of that name exists, whichever generation made it."""
-    stored_name, stored = names.new_name(name, ("body", "name")), naming.metadata(metadata) or {}
+    stored_name, stored = names.new_name(name, ("body", "name")), validation.metadata(metadata) or {}
 
     def change(view: View) -> Peer:
-        located.authorise(view, who, Path(app_uid))
+        resolve.authorise(view, who, Path(app_uid))
         return _add(rt, view, _app(view, app_uid), stored_name, stored)
 
     return rt.storage.write(change)
@@ -56,7 +66,7 @@ def _add(rt: Runtime, view: View, app: Workspace, name: str, metadata: dict[str,
 
 def get_or_create(rt: Runtime, who: Principal, app_uid: str, name: str) -> Peer:
     with rt.storage.read() as view:
-        located.authorise(view, who, Path(app_uid))
+        resolve.authorise(view, who, Path(app_uid))
         found = _named(view, _app(view, app_uid), names.wanted(name))
     if found is not None:
         return found
@@ -71,8 +81,8 @@ def get_or_create(rt: Runtime, who: Principal, app_uid: str, name: str) -> Peer:
 
 def by_name(rt: Runtime, who: Principal, app_uid: str, name: str) -> Peer:
     with rt.storage.read() as view:
-        located.authorise(view, who, Path(app_uid))
-        app = located.app_of(view, app_uid)
+        resolve.authorise(view, who, Path(app_uid))
+        app = resolve.app_of(view, app_uid)
         found = None if app is None else _named(view, app, names.wanted(name))
     if found is None:
         raise NotFound(f"User with name '{name}' not found")
@@ -82,19 +92,19 @@ def by_name(rt: Runtime, who: Principal, app_uid: str, name: str) -> Peer:
 def get(rt: Runtime, who: Principal, app_uid: str, uid: str | None) -> Peer:
     """The user of that uid, or the one that the key is for."""
     with rt.storage.read() as view:
-        app = located.app_of(view, app_uid)
+        app = resolve.app_of(view, app_uid)
         own = view.peers.by_slug(app.key, who.peer) if app is not None and who.is_peer and who.peer is not None else None
-        wanted = located.chosen(uid, own.uid if own is not None else None, "User")
-        located.authorise(view, who, Path(app_uid, wanted))
-        return located.require_user(view, Path(app_uid, wanted))[1]
+        wanted = resolve.chosen(uid, own.uid if own is not None else None, "User")
+        resolve.authorise(view, who, Path(app_uid, wanted))
+        return resolve.require_user(view, Path(app_uid, wanted))[1]
 
 
 def page(rt: Runtime, who: Principal, app_uid: str, filter_: object, paging: Paging) -> Page[Peer]:
     """In the order in which they were created."""
     condition = all_of(parse_containment(filter_), USERS)
     with rt.storage.read() as view:
-        located.authorise(view, who, Path(app_uid))
-        app = located.app_of(view, app_uid)
+        resolve.authorise(view, who, Path(app_uid))
+        app = resolve.app_of(view, app_uid)
         if app is None:
             return Page([], 0, paging.page, paging.size)
         key = app.key
@@ -107,11 +117,11 @@ def page(rt: Runtime, who: Principal, app_uid: str, filter_: object, paging: Pag
 
 def update(rt: Runtime, who: Principal, path: Path, name: str | None, metadata: Mapping[str, Any] | None) -> Peer:
     """Name and metadata are replaced; None leaves either. The id of the other generations stays."""
-    wanted, stored = names.changed_name(name), naming.metadata(metadata)
+    wanted, stored = names.changed_name(name), validation.metadata(metadata)
 
     def change(view: View) -> Peer:
-        located.authorise(view, who, path)
-        app, found = located.require_user(view, path)
+        resolve.authorise(view, who, path)
+        app, found = resolve.require_user(view, path)
         held = view.peers.by_slug(app.key, found.slug, lock=True) or found
         if wanted is not None and wanted != held.v1_name and _is_taken(view, app, wanted):
             raise Conflict("User update failed - unique constraint violation")

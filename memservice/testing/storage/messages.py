@@ -9,7 +9,7 @@ from datetime import timedelta
 from memservice.domain import records as r
 from memservice.domain.filters.ast import Compare, where
 from memservice.domain.records import LONG, SHORT, Message
-from memservice.spi.nouns import Position
+from memservice.spi.repositories import Position
 from memservice.spi.storage import Storage
 from memservice.testing.storage.base import NOW, Chapter, World, populate
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from memservice.domain.records import Usage
-from memservice.spi.nouns import UsageTotal
+from memservice.spi.repositories import UsageTotal
 from memservice.spi.storage import Storage
 from memservice.testing.storage.base import NOW, Chapter, World
 

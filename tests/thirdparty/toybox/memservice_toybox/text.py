@@ -11,9 +11,12 @@ from datetime import datetime
 from typing import Any, cast
 
 from memservice.spi.capabilities import Capability
+from memservice.spi.index_filter import (
+    Where,
+    fits,
+)
 from memservice.spi.storage import View
 from memservice.spi.text import TextHit, TextMatches, TextRow
-from memservice.spi.where import Where, fits
 
 from .documents import ToyRows
 

@@ -15,8 +15,11 @@ import numpy as np
 from memservice.domain.errors import IndexUnavailable
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
+from memservice.spi.index_filter import (
+    Where,
+    fits,
+)
 from memservice.spi.vectors import VectorHit, VectorRow
-from memservice.spi.where import Where, fits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

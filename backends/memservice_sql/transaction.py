@@ -1,0 +1,55 @@
+"""A transaction by noun, with the nouns that one statement answers faster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cached_property
+
+from memservice.spi import repositories as base
+from memservice.spi.storage import View
+from memservice_sql import repositories
+from memservice_sql.ledger import SqlLedger
+from memservice_sql.rows import SqlRows
+
+
+class SqlView(View):
+    rows: SqlRows
+
+    def __init__(self, rows: SqlRows, pause: Callable[[], AbstractContextManager[None]] | None = None) -> None:
+        """`pause`: for a view that only reads."""
+        super().__init__(rows)
+        self._pause = pause
+
+    def pause(self) -> AbstractContextManager[None]:
+        if self._pause is None:
+            raise RuntimeError("a transaction that writes cannot be paused")
+        return self._pause()
+
+    @cached_property
+    def workspaces(self) -> base.Workspaces:
+        return repositories.SqlWorkspaces(self.rows)
+
+    @cached_property
+    def peers(self) -> base.Peers:
+        return repositories.SqlPeers(self.rows)
+
+    @cached_property
+    def sessions(self) -> base.Sessions:
+        return repositories.SqlSessions(self.rows)
+
+    @cached_property
+    def messages(self) -> base.Messages:
+        return repositories.SqlMessages(self.rows)
+
+    @cached_property
+    def keys(self) -> base.Keys:
+        return repositories.SqlKeys(self.rows)
+
+    @cached_property
+    def usage(self) -> base.Ledger:
+        return SqlLedger(self.rows)
+
+    @cached_property
+    def tasks(self) -> base.Tasks:
+        return repositories.SqlTasks(self.rows)

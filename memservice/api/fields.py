@@ -1,0 +1,301 @@
+"""Fields: how JSON and query values are read and how rows are shown.
+
+Reading is as lenient as pydantic's default mode, which the published clients were written against: booleans may be written as
+`true`, `"true"`, `1`, `"yes"` …, integers as `5`, `5.0` or `"5"`, numbers as numeric strings, times as ISO 8601 or Unix seconds.
+Text is never made from anything else, and `true` is no number.
+
+A field's `wire` turns a row's value into JSON; it is what both `Schema.dump` and the encoders (`api.encoding`) call.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, ClassVar
+
+from flask import request
+from marshmallow import Schema, ValidationError, fields
+
+from memservice.domain import configuration, times
+from memservice.domain.records import ACTIVE
+from memservice.domain.values import INT_MAX, INT_MIN
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,20}(?:\.0+)?")
+_TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
+_FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
+
+
+MOST_TOLD = 100
+"""Entries of one list or map of which it is said what is wrong with them. Who sent a million bad ones learns no more from the others."""
+
+
+class Coded(str):
+    """An error text that remembers its kind, the `type` of the answer's body."""
+
+    __slots__ = ("code",)
+    code: str
+
+    def __new__(cls, text: str, code: str) -> Coded:
+        made = super().__new__(cls, text)
+        made.code = code
+        return made
+
+    def format(self, *args: object, **kwargs: object) -> Coded:
+        return Coded(super().format(*args, **kwargs), self.code)
+
+
+def _messages(text: str, code: str) -> dict[str, Any]:
+    wrong = Coded(text, code)
+    return {"required": Coded("Field required", "missing"), "null": wrong, "invalid": wrong, "type": wrong}
+
+
+_NUL = {"nul": Coded("Names must not contain NUL", "value_error")}
+
+
+class _Shown:
+    """What all fields here share: validators without detours, and `wire`."""
+
+    validators: list[Callable[[Any], Any]]
+    wire: ClassVar[Any] = None
+    """A static function of the value, or None where the value is JSON as it is. Null stays null."""
+
+    def _validate(self, value: Any) -> None:
+        for check in self.validators:
+            check(value)
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
+        wire = type(self).wire
+        return value if value is None or wire is None else wire(value)
+
+
+class Text(_Shown, fields.String):
+    default_error_messages = _messages("Input should be a valid string", "string_type")
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> str:
+        if not isinstance(value, str):
+            raise self.make_error("invalid")
+        return value
+
+
+class Name(Text):
+    """The id of something. Only what is to be created needs to be a good name; NUL is in none, and some stores cannot even look for it."""
+
+    default_error_messages = _NUL
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> str:
+        name = super()._deserialize(value, attr, data, **kwargs)
+        if "\0" in name:
+            raise self.make_error("nul")
+        return name
+
+
+class FromPath(Text):
+    """A value of an answer that no row holds, because the request's path has it."""
+
+    _CHECK_ATTRIBUTE = False
+
+    def __init__(self, parameter: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.parameter = parameter
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
+        return (request.view_args or {})[self.parameter]
+
+
+class Flag(_Shown, fields.Boolean):
+    default_error_messages = _messages("Input should be a valid boolean, unable to interpret input", "bool_parsing")
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> bool:
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            word = value.lower()
+            if word in _TRUE:
+                return True
+            if word in _FALSE:
+                return False
+        elif isinstance(value, int | float) and value in (0, 1):
+            return value == 1
+        raise self.make_error("invalid")
+
+
+class IsActive(Flag):
+    """Whether a session's state is the active one."""
+
+    @staticmethod
+    def wire(state: str) -> bool:
+        return state == ACTIVE
+
+
+class Whole(_Shown, fields.Integer):
+    default_error_messages = _messages("Input should be a valid integer", "int_parsing")
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> int:
+        if isinstance(value, str) and _WHOLE.fullmatch(text := value.strip()):
+            number = int(text.partition(".")[0])
+        elif isinstance(value, float) and value.is_integer():
+            number = int(value)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            number = value
+        else:
+            raise self.make_error("invalid")
+        if not INT_MIN <= number <= INT_MAX:
+            raise self.make_error("invalid")
+        return number
+
+
+class Number(_Shown, fields.Float):
+    default_error_messages = _messages("Input should be a valid number", "float_parsing")
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise self.make_error("invalid")
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            raise self.make_error("invalid") from None
+        if not math.isfinite(number):
+            raise self.make_error("invalid")
+        return number
+
+
+class Moment(_Shown, fields.DateTime):
+    """A time. Read into aware UTC, shown with suffix `Z`."""
+
+    default_error_messages = _messages("Input should be a valid datetime", "datetime_parsing")
+    wire = staticmethod(times.wire)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> datetime:
+        try:
+            return times.parse_time(value)
+        except ValueError as error:
+            raise ValidationError(Coded(str(error), "datetime_parsing")) from None
+
+
+class Seconds(Text):
+    """A time that is shown cut to the second."""
+
+    wire = staticmethod(times.wire_seconds)
+
+
+class SummaryType(Text):
+    """The kind of a summary, under the name that it has on the wire."""
+
+    @staticmethod
+    def wire(kind: str) -> str:
+        return f"honcho_chat_summary_{kind}"
+
+
+class Object(_Shown, fields.Dict):
+    """A JSON object with any keys."""
+
+    default_error_messages = _messages("Input should be a valid dictionary", "dict_type")
+
+    def __init__(self, **kwargs: Any) -> None:
+        if kwargs.get("load_default") is dict:  # which the document would not tell: it is a function
+            kwargs["metadata"] = {"default": {}, **kwargs.get("metadata", {})}
+        super().__init__(**kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self.make_error("invalid")
+        return value
+
+
+class Configuration(Object):
+    """A workspace's or session's configuration as it is shown: known keys only inside its sections, and no nulls there."""
+
+    wire = staticmethod(configuration.public)
+
+
+class MapOf(_Shown, fields.Dict):
+    """A JSON object whose keys are names and whose values all have one shape. Errors are placed at the key, as everywhere."""
+
+    default_error_messages = _messages("Input should be a valid dictionary", "dict_type")
+
+    def __init__(self, values: fields.Field[Any], **kwargs: Any) -> None:
+        super().__init__(keys=Name(), values=values, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self.make_error("invalid")
+        assert self.key_field is not None
+        assert self.value_field is not None
+        made: dict[str, Any] = {}
+        errors: dict[str, Any] = {}
+        for key, inner in value.items():
+            try:
+                self.key_field.deserialize(key)
+                made[key] = self.value_field.deserialize(inner)
+            except ValidationError as error:
+                errors[key] = error.messages
+                if len(errors) == MOST_TOLD:
+                    break
+        if errors:
+            raise ValidationError(errors)
+        return made
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
+        if value is None:
+            return None
+        assert self.value_field is not None
+        return {key: self.value_field._serialize(inner, None, None) for key, inner in value.items()}
+
+
+class ListOf(fields.List[Any]):
+    default_error_messages = _messages("Input should be a valid list", "list_type")
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise self.make_error("invalid")
+        self._validate(value)  # that there are too many is said before a million of them are looked at
+        made: list[Any] = []
+        errors: dict[int, Any] = {}
+        for index, inner in enumerate(value):
+            try:
+                made.append(self.inner.deserialize(inner))
+            except ValidationError as error:
+                errors[index] = error.messages
+                if len(errors) == MOST_TOLD:
+                    break
+        if errors:
+            raise ValidationError(errors)
+        return made
+
+
+class Part(fields.Nested):
+    """An object of a shape of its own."""
+
+    default_error_messages = _messages("Input should be a valid dictionary or object to extract fields from", "model_attributes_type")
+
+    def __init__(self, nested: type[Schema] | Schema, **kwargs: Any) -> None:
+        super().__init__(nested, **kwargs)
+
+
+class OneOrMore(_Shown, fields.Raw):
+    """A name, or a list of names. Errors inside the list are placed at its entries."""
+
+    def __init__(self, most: int, **kwargs: Any) -> None:
+        many = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": most}
+        super().__init__(metadata={"anyOf": [{"type": "string"}, many, {"type": "null"}]}, **kwargs)
+        self._one = Name()
+        self._most = most
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> str | list[str]:
+        if not isinstance(value, list):
+            one: str = self._one.deserialize(value)
+            return one
+        if not 1 <= len(value) <= self._most:
+            code = "too_short" if not value else "too_long"
+            raise ValidationError(Coded(f"List should have 1 to {self._most} items, not {len(value)}", code))
+        errors: dict[int, Any] = {}
+        for index, name in enumerate(value):
+            try:
+                self._one.deserialize(name)
+            except ValidationError as error:
+                errors[index] = error.messages
+        if errors:
+            raise ValidationError(errors)
+        return value

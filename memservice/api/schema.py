@@ -1,0 +1,83 @@
+"""The base of all schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, ClassVar
+
+from marshmallow import EXCLUDE, Schema, ValidationError, pre_load
+
+from memservice.api.fields import (
+    Coded,
+    ListOf,
+    Name,
+    Part,
+    Whole,
+)
+from memservice.api.validators import (
+    Length,
+    Pattern,
+)
+
+NAME_PATTERN = "^[a-zA-Z0-9_-]+$"
+
+
+_MESSAGES: dict[str, str] = {
+    "type": Coded("Input should be a valid dictionary or object to extract fields from", "model_attributes_type"),
+}
+
+
+class Shape(Schema):
+    """Unknown keys are ignored, in what is enforced and in what the document says."""
+
+    error_messages = _MESSAGES
+
+    class Meta:
+        unknown = EXCLUDE
+
+
+class Aliased(Shape):
+    """A shape some of whose keys have a second name. The first name wins where both are given."""
+
+    ALIASES: ClassVar[Mapping[str, str]]
+    """Name → other name."""
+
+    @pre_load
+    def _rename(self, data: Any, **kwargs: Any) -> Any:
+        if isinstance(data, dict):
+            for name, other in self.ALIASES.items():
+                if name not in data and other in data:
+                    data = {**data, name: data[other]}
+        return data
+
+    def handle_error(self, error: ValidationError, data: Any, **kwargs: Any) -> None:
+        """What is wrong is told at the name that was sent."""
+        for name, other in self.ALIASES.items():
+            if isinstance(data, dict) and isinstance(error.messages, dict) and name not in data and other in data:
+                error.messages.update({other: error.messages.pop(name)} if name in error.messages else {})
+
+
+class NewName(Name):
+    """The id of something that is about to be created."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(required=True, validate=[Length(1, 512), Pattern(NAME_PATTERN)], **kwargs)
+
+
+@cache
+def page_of(item: type[Shape]) -> type[Shape]:
+    """The envelope of a listing, under the name that the API's document uses."""
+    return type(
+        f"Page_{item.__name__}_",
+        (Shape,),
+        {
+            "items": ListOf(Part(item), required=True),
+            "total": Whole(required=True, metadata={"minimum": 0}),
+            "page": Whole(required=True, metadata={"minimum": 1}),
+            "size": Whole(required=True, metadata={"minimum": 1}),
+            "pages": Whole(required=True, metadata={"minimum": 0}),
+            "__doc__": f"A page of a listing of {item.__name__}.",
+            "__module__": item.__module__,
+        },
+    )

@@ -1,0 +1,100 @@
+"""What is known of a peer as this generation shows it: observations instead of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from memservice.api.v2.schemas.base import GLOBAL_SESSION
+from memservice.domain.records import EXPLICIT, LEVELS, Conclusion, Message, Summary
+from memservice.services.retrieval.context import (
+    PeerContext,
+    SessionContext,
+)
+from memservice.services.retrieval.representation_text import (
+    Selection,
+    support,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    created_at: datetime
+    message_ids: list[int]
+    session: str
+    content: str
+    premises: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    explicit: list[Observation]
+    deductive: list[Observation]
+    """Whatever was not said: patterns and contradictions too, which this generation has no place of their own for."""
+
+
+def recalled(known: Selection) -> Recalled:
+    """Each list oldest first. A message that is quoted stands among what was said."""
+    explicit = [_said(conclusion) for conclusion in known.level(EXPLICIT)]
+    quoted = [_quoted(message, known.speaker(message)) for message in known.messages]
+    deductive = [_said(conclusion) for level in LEVELS if level != EXPLICIT for conclusion in known.level(level)]
+    return Recalled(_in_time([*explicit, *quoted]), _in_time(deductive))
+
+
+def _in_time(observations: list[Observation]) -> list[Observation]:
+    return sorted(observations, key=lambda observation: observation.created_at)
+
+
+def _said(conclusion: Conclusion) -> Observation:
+    session = conclusion.session or GLOBAL_SESSION
+    return Observation(conclusion.said_at, list(conclusion.message_keys), session, conclusion.content, support(conclusion))
+
+
+def _quoted(message: Message, speaker: str) -> Observation:
+    return Observation(message.created_at, [message.key], message.session, f"{speaker}: {message.content}", [])
+
+
+@dataclass(frozen=True, slots=True)
+class OfPeerAlone:
+    representation: Recalled
+
+
+@dataclass(frozen=True, slots=True)
+class OfPeer:
+    peer: str
+    target: str
+    representation: Recalled
+    card: list[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class OfSession:
+    messages: Sequence[Message]
+    summary: Summary | None
+    representation: Recalled | None
+    card: list[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Early:
+    messages: Sequence[Message]
+    summary: str
+
+
+def of_peer(context: PeerContext) -> OfPeer:
+    return OfPeer(context.peer, context.target, recalled(context.known), context.card)
+
+
+def of_session(context: SessionContext) -> OfSession:
+    known = None if context.known is None else recalled(context.known)
+    return OfSession(context.messages, context.summary, known, context.card)
+
+
+def early(context: SessionContext) -> Early:
+    return Early(context.messages, "" if context.summary is None else context.summary.content)
+
+
+def in_session(conclusion: Conclusion) -> Conclusion:
+    """The conclusion with the name of a session, even if it has none."""
+    return conclusion if conclusion.session is not None else replace(conclusion, session=GLOBAL_SESSION)

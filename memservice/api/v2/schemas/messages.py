@@ -1,0 +1,62 @@
+"""Messages, searching them, and files that become messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from memservice.api.fields import (
+    ListOf,
+    Part,
+    Text,
+)
+from memservice.api.forms import JsonText
+from memservice.api.v2 import client
+from memservice.api.v2.schemas.base import Listing
+from memservice.api.v2.schemas.configuration import MessageConfiguration
+from memservice.api.v3.schemas import messages
+from memservice.api.validators import (
+    Length,
+    LengthOfSetting,
+)
+from memservice.domain.filters import resources
+
+
+class _ContentLength(LengthOfSetting):
+    """The first version allowed twice as much."""
+
+    EARLIEST = 50_000
+
+    @property
+    def max(self) -> int:
+        limit = super().max
+        return max(limit, self.EARLIEST) if client.earliest() else limit
+
+
+class MessageCreate(messages.MessageCreate):
+    content = Text(required=True, validate=_ContentLength("max_message_size", 25_000))
+    configuration = Part(MessageConfiguration, allow_none=True, load_default=None)
+
+
+class MessageBatchCreate(messages.MessageBatchCreate):
+    messages = ListOf(Part(MessageCreate), required=True, validate=Length(1, 100))
+
+
+class MessageUpload(messages.MessageUpload):
+    configuration = JsonText(Part(MessageConfiguration), allow_none=True, load_default=None, metadata={"description": "A JSON object"})
+
+
+class MessageGet(Listing):
+    RESOURCE = resources.MESSAGE
+
+
+class SearchBody(Part):
+    """What is searched for. The first clients send the bare text."""
+
+    def __init__(self) -> None:
+        super().__init__(messages.MessageSearchOptions, required=True)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, partial: Any = None, **kwargs: Any) -> Any:
+        bare = isinstance(value, str)
+        read = super()._deserialize({"query": value} if bare else value, attr, data, partial, **kwargs)
+        return {**read, "bare": bare}

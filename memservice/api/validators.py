@@ -1,0 +1,118 @@
+"""Validators: bounds that are enforced, reported with the kind of the error, and written into the API's document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from flask import current_app, has_app_context
+from marshmallow import ValidationError
+
+from memservice.api.fields import Coded
+
+
+class Length:
+    """How long a text (in characters) or a list may be, inclusive."""
+
+    equal = None  # apispec recognises a length by its three attributes
+
+    def __init__(self, min: int | None = None, max: int | None = None) -> None:
+        self._min, self._max = min, max
+
+    @property
+    def min(self) -> int | None:
+        return self._min
+
+    @property
+    def max(self) -> int | None:
+        return self._max
+
+    def __call__(self, value: str | Sequence[Any]) -> None:
+        size, least, most = len(value), self.min, self.max
+        if least is not None and size < least:
+            raise self._error(value, "short", f"at least {least}", least)
+        if most is not None and size > most:
+            raise self._error(value, "long", f"at most {most}", most)
+
+    @staticmethod
+    def _error(value: str | Sequence[Any], how: str, bound: str, count: int) -> ValidationError:
+        noun, code, rest = ("String", "string_too", "") if isinstance(value, str) else ("List", "too", f", not {len(value)}")
+        unit = "character" if isinstance(value, str) else "item"
+        return ValidationError(Coded(f"{noun} should have {bound} {unit}{'' if count == 1 else 's'}{rest}", f"{code}_{how}"))
+
+
+class LengthOfSetting(Length):
+    """A length whose maximum the operator sets (`settings.app.<name>`); `default` where no application is running."""
+
+    def __init__(self, name: str, default: int) -> None:
+        super().__init__(0)
+        self._name, self._default = name, default
+
+    @property
+    def max(self) -> int:
+        return _setting(self._name, self._default)
+
+
+class Range:
+    """Which numbers are allowed, inclusive."""
+
+    def __init__(self, min: float | None = None, max: float | None = None) -> None:
+        self._min, self._max = min, max
+
+    @property
+    def min(self) -> float | None:
+        return self._min
+
+    @property
+    def max(self) -> float | None:
+        return self._max
+
+    def __call__(self, value: float) -> None:
+        least, most = self.min, self.max
+        if least is not None and value < least:
+            raise ValidationError(Coded(f"Input should be greater than or equal to {least}", "greater_than_equal"))
+        if most is not None and value > most:
+            raise ValidationError(Coded(f"Input should be less than or equal to {most}", "less_than_equal"))
+
+
+class RangeOfSetting(Range):
+    """A range whose maximum the operator sets."""
+
+    def __init__(self, name: str, default: int) -> None:
+        super().__init__()
+        self._name, self._default = name, default
+
+    @property
+    def max(self) -> float:
+        return _setting(self._name, self._default)
+
+
+class Pattern:
+    """A regular expression that the whole text must match."""
+
+    def __init__(self, pattern: str) -> None:
+        self.regex = re.compile(pattern)
+
+    def __call__(self, value: str) -> None:
+        # `$` alone would let a trailing newline pass.
+        if self.regex.fullmatch(value) is None:
+            raise ValidationError(Coded(f"String should match pattern '{self.regex.pattern}'", "string_pattern_mismatch"))
+
+
+class OneOf:
+    """A closed set of words."""
+
+    def __init__(self, *choices: str) -> None:
+        self.choices = choices
+
+    def __call__(self, value: str) -> None:
+        if value not in self.choices:
+            raise ValidationError(Coded(f"Input should be {' or '.join(repr(c) for c in self.choices)}", "literal_error"))
+
+
+def _setting(name: str, default: int) -> int:
+    if not has_app_context():
+        return default
+    value: int = getattr(current_app.extensions["memservice"].settings.app, name)
+    return value

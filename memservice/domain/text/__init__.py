@@ -1,0 +1,1 @@
+"""Text: folding, analysis, names, dates and pieces."""

@@ -1,0 +1,1 @@
+"""Commands for operators that look at the whole store."""

@@ -1,0 +1,1 @@
+"""Deriving conclusions from messages."""

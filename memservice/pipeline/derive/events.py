@@ -1,0 +1,71 @@
+"""What operators are told of a batch of messages that was derived from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memservice.pipeline.derive.store import Material
+from memservice.runtime import Runtime
+from memservice.spi.reasoner import Derived
+from memservice.telemetry.events import RepresentationCompleted
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A batch, and when its parts began and ended, in seconds of a monotonic clock."""
+
+    material: Material
+    derived: Derived
+    tasks: int
+    began: float
+    prepared: float
+    called: float
+    ended: float
+
+
+def completed(rt: Runtime, told: Told, outcome: Mapping[str, Any]) -> RepresentationCompleted:
+    material, derived, deriver = told.material, told.derived, rt.settings.deriver
+    own = {message.key for message in material.messages}
+    extra = [message for message in material.window if message.key not in own]
+    tokens = sum(message.tokens for message in material.messages)
+    shown = sum(message.tokens for message in material.window)
+    most = deriver.representation_batch_target_input_tokens
+    return RepresentationCompleted(
+        workspace_name=material.workspace,
+        session_name=material.session.slug,
+        observed=material.observed.slug,
+        queue_items_processed=told.tasks,
+        earliest_message_id=material.messages[0].uid,
+        latest_message_id=material.messages[-1].uid,
+        message_count=len(material.messages),
+        explicit_conclusion_count=outcome.get("stored", 0),
+        context_preparation_ms=_ms(told.began, told.prepared),
+        llm_call_ms=_ms(told.prepared, told.called),
+        total_duration_ms=_ms(told.began, told.ended),
+        input_tokens=tokens,
+        total_input_tokens=derived.spent.input_tokens,
+        output_tokens=derived.spent.output_tokens,
+        queued_message_count=told.tasks,
+        prompt_message_count=len(material.window),
+        prompt_message_tokens=shown,
+        extra_context_message_count=len(extra),
+        extra_context_tokens=sum(message.tokens for message in extra),
+        prompt_scaffold_tokens=derived.scaffold_tokens,
+        exact_dup_in_batch_count=outcome.get("repeated", 0),
+        exact_dup_existing_count=outcome.get("reinforced", 0),
+        semantic_dup_rejected_count=outcome.get("said_already", 0),
+        semantic_dup_replaced_count=outcome.get("replaced", 0),
+        batch_max_tokens=most,
+        max_input_tokens=deriver.max_input_tokens,
+        was_flush_enabled=deriver.flush_enabled,
+        hit_batch_token_cap=shown >= most,
+        hit_input_token_cap=derived.hit_input_cap,
+        observer_count=len(material.observers),
+        failed_observer_count=0,
+    )
+
+
+def _ms(start: float, end: float) -> float:
+    return round((end - start) * 1000, 3)

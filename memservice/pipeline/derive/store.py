@@ -1,0 +1,213 @@
+"""Conclusions as they are stored for each observer: new ones, those that are counted again, and those that give way to a fuller one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from memservice.domain.filters import where
+from memservice.domain.ids import fingerprint, new_uid
+from memservice.domain.records import (
+    DELETING,
+    EXPLICIT,
+    LIVE,
+    SCOPE,
+    SUPERSEDED,
+    Collection,
+    Conclusion,
+    JsonObject,
+    Message,
+    Peer,
+    Session,
+)
+from memservice.pipeline.derive.deduplication import Alike
+from memservice.pipeline.handler import Outcome
+from memservice.reasoning import choice
+from memservice.runtime import Runtime
+from memservice.services import (
+    dreams,
+    indexing,
+    write_hooks,
+)
+from memservice.services.conclusions import ensure_collection
+from memservice.spi.reasoner import Derived, Statement
+from memservice.spi.storage import View
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
+
+SAID_AGAIN = "said again, with at least as much in it"
+"""Why a conclusion gave way to a new one that says the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a batch is about, read in one view."""
+
+    workspace: str
+    """Its slug."""
+    session: Session
+    observed: Peer
+    observers: Sequence[Peer]
+    """As frozen in the tasks, the observed peer first. The session's scopes are those of the moment of storing."""
+    messages: Sequence[Message]
+    """The batch's own messages, by the observed peer."""
+    window: Sequence[Message]
+    """These and what others said around them, in order."""
+    names: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What came of a batch, before the transaction."""
+
+    drafts: Sequence[Conclusion]
+    """As the observed peer itself will hold them."""
+    kept: Mapping[int, set[str]]
+    """By the key of an observer, fingerprints of what it may hold."""
+    vectors: Sequence[Vector] | None
+    alike: Mapping[tuple[int, str], Alike]
+    """By observer and fingerprint, what is held already and says the same in other words."""
+
+
+def scopes_of(view: View, session: Session) -> list[Peer]:
+    """The scopes that the session is in now."""
+    keys = [member.peer_key for member in view.members.of_session(session.key) if member.kind == SCOPE]
+    return list(view.peers.by_keys(keys).values())
+
+
+def drafts(
+    rt: Runtime, material: Material, statements: Sequence[Statement], derived: Derived, times: Mapping[str, int]
+) -> list[Conclusion]:
+    """The conclusions as the observed peer itself will hold them, without keys. `times`: by fingerprint, how often each was said."""
+    sent = {message.key: message.created_at for message in material.messages}
+    newest = max(sent.values())
+    uids = {message.key: message.uid for message in material.messages}
+    return [
+        Conclusion(
+            uid=new_uid(),
+            workspace_key=material.session.workspace_key,
+            collection_key=0,
+            observer_key=material.observed.key,
+            observed_key=material.observed.key,
+            session_key=material.session.key,
+            observer=material.observed.slug,
+            observed=material.observed.slug,
+            session=material.session.slug,
+            content=statement.content,
+            fingerprint=fingerprint(statement.content),
+            message_keys=list(statement.message_keys),
+            times_derived=times[fingerprint(statement.content)],
+            metadata=_metadata(statement, uids),
+            internal={} if derived.prompt is None else {"prompt": derived.prompt},
+            reasoner=rt.reasoner_for(choice.DERIVE).name,
+            model=derived.spent.model,
+            said_at=max((sent[key] for key in statement.message_keys if key in sent), default=newest),
+            created_at=rt.clock(),
+        )
+        for statement in statements
+    ]
+
+
+def _metadata(statement: Statement, uids: Mapping[int, str]) -> JsonObject:
+    """What generation 1 shows of a fact: the message that it comes from."""
+    known = [key for key in statement.message_keys if key in uids]
+    return {"message_id": uids[max(known)]} if known else {}
+
+
+def _held_by(draft: Conclusion, observer: Peer) -> Conclusion:
+    return draft if draft.observer_key == observer.key else replace(draft, uid=new_uid(), observer_key=observer.key, observer=observer.slug)
+
+
+def allowed(rt: Runtime, drafts: Sequence[Conclusion], observer: Peer, counts: Counter[str]) -> set[str]:
+    """Fingerprints of what the plugins let this observer hold."""
+    allowed = {draft.fingerprint for draft in drafts if write_hooks.may_store(rt.plugins, _held_by(draft, observer))}
+    counts["refused"] += len(drafts) - len(allowed)
+    return allowed
+
+
+def store(rt: Runtime, view: View, material: Material, found: Found, counts: Counter[str]) -> Outcome:
+    # Held until commit: a scope that takes the session in either sees these conclusions, or is seen here.
+    session = view.sessions.by_key(material.session.key, lock=True)
+    if session is None or session.state == DELETING:
+        return {"skipped": "the session is gone"}
+    for observer in (*material.observers, *scopes_of(view, session)) if found.drafts else ():
+        # A scope that came only now is treated as the observed peer is.
+        wanted = found.kept.get(observer.key, found.kept[material.observed.key])
+        places = [place for place, draft in enumerate(found.drafts) if draft.fingerprint in wanted]
+        if places:
+            _store_for(rt, view, session, observer, ensure_collection(rt, view, observer, material.observed), found, places, counts)
+    return dict(counts)
+
+
+def _store_for(
+    rt: Runtime,
+    view: View,
+    session: Session,
+    observer: Peer,
+    collection: Collection,
+    found: Found,
+    places: Sequence[int],
+    counts: Counter[str],
+) -> None:
+    drafts = found.drafts
+    known = view.conclusions.same(collection.key, EXPLICIT, [drafts[place].fingerprint for place in places], session.key)
+    again: dict[int, list[int]] = {}
+    for place in places:
+        if (held := known.get(drafts[place].fingerprint)) is not None:
+            again.setdefault(drafts[place].times_derived, []).append(held.key)
+    for times, keys in again.items():
+        view.conclusions.reinforce(keys, times)
+    counts["reinforced"] += len(known)
+    rows: list[Conclusion] = []
+    chosen: list[int] = []
+    gone: list[tuple[Conclusion, int]] = []
+    """Held ones that give way, with the place of the row that they give way to."""
+    for place in places:
+        draft = drafts[place]
+        alike = found.alike.get((observer.key, draft.fingerprint))
+        if draft.fingerprint in known:
+            continue
+        row = replace(_held_by(draft, observer), collection_key=collection.key)
+        if alike is not None and not alike.replaces and _again(view, alike.held, draft.times_derived):
+            counts["said_already"] += 1
+            continue
+        if alike is not None and alike.replaces and alike.held.key not in {old.key for old, _ in gone}:
+            gone.append((alike.held, len(rows)))
+            row = replace(row, times_derived=alike.held.times_derived + draft.times_derived)
+        rows.append(row)
+        chosen.append(place)
+    stored = view.conclusions.put(rows)
+    given_way = _give_way(rt, view, session, [(old, stored[index]) for old, index in gone])
+    vectors = None if found.vectors is None else [found.vectors[place] for place in chosen]
+    view.tasks.add(indexing.index_conclusions(rt, view, session.workspace_key, stored, vectors))
+    if stored:
+        more = len(stored) - given_way
+        view.conclusions.count_explicit(collection.key, more)
+        dreams.after_save(rt, view, collection, collection.explicit_count + more, session)
+    counts["stored"] += len(stored)
+    counts["replaced"] += given_way
+
+
+def _again(view: View, held: Conclusion, times: int) -> bool:
+    """Count a held conclusion so often again; False if it is not what it was when it was compared."""
+    unchanged = view.rows.get(Conclusion, where(key=held.key, state=LIVE, fingerprint=held.fingerprint), lock=True)
+    if unchanged is None:
+        return False
+    view.conclusions.reinforce([held.key], times)
+    return True
+
+
+def _give_way(rt: Runtime, view: View, session: Session, pairs: Sequence[tuple[Conclusion, Conclusion]]) -> int:
+    """Let held conclusions be superseded by new ones; those that changed meanwhile stay. Returns how many gave way."""
+    gone = []
+    for old, new in pairs:
+        unchanged = where(key=old.key, state=LIVE, fingerprint=old.fingerprint)
+        internal = {**old.internal, "superseded": SAID_AGAIN}
+        if view.rows.change(Conclusion, unchanged, state=SUPERSEDED, superseded_by=new.key, internal=internal):
+            gone.append(old.key)
+    if gone:
+        indexing.forget_conclusions(rt, view, session.workspace_key, gone)
+    return len(gone)

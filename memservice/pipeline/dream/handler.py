@@ -1,0 +1,191 @@
+"""Dreams: consolidating what one peer holds about another. Rows are superseded, never destroyed, and everything new names its sources."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from memservice.domain.filters import where
+from memservice.domain.ids import new_uid
+from memservice.domain.records import DELETING, Card, Conclusion, Task
+from memservice.pipeline.derive import deduplication
+from memservice.pipeline.dream import (
+    events as dream_events,
+)
+from memservice.pipeline.dream import (
+    outliers,
+)
+from memservice.pipeline.dream import (
+    store as dream_store,
+)
+from memservice.pipeline.dream.card_lines import (
+    rewritten,
+    visible,
+)
+from memservice.pipeline.dream.store import Material
+from memservice.pipeline.handler import Outcome, Prepared, Unfinished, nothing
+from memservice.reasoning import choice
+from memservice.runtime import Runtime
+from memservice.services import dreams
+from memservice.services.auth.bounds import of_observer
+from memservice.services.chat.tools import Tools
+from memservice.spi.capabilities import Capability
+from memservice.spi.index_filter import Where
+from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known, Origin
+from memservice.spi.repositories.base import NEWEST
+from memservice.spi.storage import View
+from memservice.telemetry.events import Event
+
+MAX_KNOWN = 5_000
+"""Conclusions that a dream looks at, the newest of the collection."""
+MAX_KNOWN_COSTLY = 500
+"""The same for a reasoner whose calls cost something."""
+
+
+class DreamTimer:
+    """Handler of `dream_timer` tasks."""
+
+    def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
+        return 1
+
+    def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
+        task = tasks[0]
+
+        def store(view: View) -> Outcome | Unfinished:
+            result = dreams.went_off(rt, view, task)
+            return Unfinished(replace(task, not_before=result)) if isinstance(result, datetime) else result
+
+        return Prepared(store)
+
+
+class Dream:
+    """Handler of `dream` tasks. An `omni` dream consolidates everything, a `card_refresh` writes the card only."""
+
+    def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
+        return 1
+
+    def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
+        task = tasks[0]
+        with rt.storage.read() as view:
+            material = _read(rt, view, task)
+        if isinstance(material, str):
+            return nothing(skipped=material)
+        reasoner = rt.reasoner_for(choice.CONSOLIDATE)
+        began = time.monotonic()
+        if not material.request.card_only:
+            odd = outliers.surprising(rt, material.workspace.key, material.known, task.uid)
+            material = replace(material, request=replace(material.request, surprising=odd))
+        result = reasoner.consolidate(material.request)
+        seconds = time.monotonic() - began
+
+        def events(outcome: Outcome) -> list[Event]:
+            return dream_events.of(rt, task, material, result, seconds)
+
+        if material.request.card_only:
+            return Prepared(lambda view: _store_card(rt, view, material, result) | _phases(result), events)
+        counts: Counter[str] = Counter(known=len(material.known))
+        drafts = dream_store.drafts(rt, reasoner.name, material, result, counts)
+        rows = [draft.row for draft in drafts]
+        vectors = deduplication.vectors_of(rt, material.workspace.key, material.workspace.slug, [row.content for row in rows])
+        alike = deduplication.find(rt, rows, vectors, [material.observer])
+
+        def store(view: View) -> Outcome:
+            outcome = counts.copy()
+            made = dream_store.create(rt, view, material.collection, dream_store.Found(drafts, vectors, alike), outcome)
+            dream_store.supersede(rt, view, material, result.superseded, made, outcome)
+            dreams.dreamt(rt, view, material.collection)
+            return dict(outcome) | _store_card(rt, view, material, result) | _phases(result)
+
+        return Prepared(store, events)
+
+
+def _phases(result: Consolidated) -> Outcome:
+    """What ended early, kept with the task: the rest of the dream counts, and nobody would know otherwise."""
+    failed = {phase.name: phase.error for phase in result.phases if phase.error is not None}
+    return {"failed_phases": failed} if failed else {}
+
+
+def _read(rt: Runtime, view: View, task: Task) -> Material | str:
+    """What there is to work on, or why there is nothing."""
+    collection = view.conclusions.collection(task.observer_key or 0, task.observed_key or 0)
+    place = None if collection is None else view.workspaces.by_key(collection.workspace_key)
+    if collection is None or place is None:
+        return "nothing is held"
+    observer = view.peers.by_keys([collection.observer_key]).get(collection.observer_key)
+    if observer is None:
+        return "nothing is held"
+    key = task.payload.get("session")
+    session = view.sessions.by_key(key) if isinstance(key, int) else None
+    if session is not None and session.state == DELETING:
+        session = None
+    config = dreams.configured(rt, view, collection, session)
+    card_only = task.payload.get("type") == dreams.CARD_REFRESH
+    if not config.dream or not rt.settings.dream.enabled:
+        return "dreams are switched off here"
+    if card_only and not config.card_create:
+        return "cards are switched off here"
+    most = MAX_KNOWN_COSTLY if Capability.COSTLY in rt.reasoner_for(choice.CONSOLIDATE).capabilities else MAX_KNOWN
+    pair = where(observer_key=collection.observer_key, observed_key=collection.observed_key)
+    found = view.conclusions.page(collection.workspace_key, pair, NEWEST, limit=most)
+    known = sorted(found, key=lambda row: (row.said_at, row.key))
+    card = view.cards.one(collection.observer_key, collection.observed)
+    rebuild = bool(task.payload.get("rebuild")) and card_only
+    narrowed = Where(observers=(collection.observer_key,), observed=(collection.observed_key,))
+    bounds = of_observer(view, observer).concluding(pair, narrowed)
+    tools = Tools(rt, place.slug, bounds)
+    request = ConsolidateRequest(
+        observer=collection.observer,
+        observed=collection.observed,
+        known=[_known(row) for row in known],
+        card=visible(card, rebuild),
+        write_card=config.card_create,
+        instructions=config.instructions.get("dream"),
+        card_instructions=config.instructions.get("peer_card"),
+        card_only=card_only,
+        tools=tools,
+        asked_at=rt.clock(),
+        origin=Origin(place.key, place.slug, new_uid()),
+    )
+    return Material(place, observer, collection, session, known, card, request, rebuild, tools)
+
+
+def _known(row: Conclusion) -> Known:
+    return Known(
+        uid=row.uid,
+        content=row.content,
+        level=row.level,
+        said_at=row.said_at,
+        times_derived=row.times_derived,
+        observer=row.observer,
+        observed=row.observed,
+        session=row.session,
+        source_ids=tuple(row.source_ids or ()),
+    )
+
+
+def _store_card(rt: Runtime, view: View, material: Material, result: Consolidated) -> Outcome:
+    """Write the card, unless a caller wrote it while the reasoner was thinking: the newer word is theirs."""
+    if not material.request.write_card:
+        return {}
+    present = view.cards.one(material.collection.observer_key, material.collection.observed)
+    if present != material.card:
+        return {"card": "changed in the meantime"}
+    lines, dropped = rewritten(present, result.card, material.rebuild)
+    if lines is None:
+        return {"card_lines_dropped": dropped} if dropped else {}
+    if not lines and present is not None:
+        view.rows.delete(Card, where(key=present.key))
+    elif lines:
+        card = Card(
+            workspace_key=material.collection.workspace_key,
+            observer_key=material.collection.observer_key,
+            target=material.collection.observed,
+            lines=lines,
+            given=list(present.given) if present else [],
+            updated_at=rt.clock(),
+        )
+        view.cards.save(card)
+    return {"card_lines": len(lines)} | ({"card_lines_dropped": dropped} if dropped else {})

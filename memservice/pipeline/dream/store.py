@@ -1,0 +1,241 @@
+"""What a dream does to conclusions: new ones that name their sources, and old ones that give way. None is destroyed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from memservice.domain.derived_rules import CONFIDENCES, LEAST_SOURCES, LONGEST_CONTENT, PATTERNS, USUAL_CONFIDENCE
+from memservice.domain.filters import where
+from memservice.domain.ids import fingerprint, new_uid
+from memservice.domain.records import (
+    DEDUCTIVE,
+    EXPLICIT,
+    INDUCTIVE,
+    LIVE,
+    SUPERSEDED,
+    Card,
+    Collection,
+    Conclusion,
+    Peer,
+    Session,
+    Workspace,
+)
+from memservice.domain.values import strip_nul
+from memservice.pipeline.derive.deduplication import Alike
+from memservice.pipeline.derive.store import SAID_AGAIN
+from memservice.runtime import Runtime
+from memservice.services import (
+    indexing,
+    write_hooks,
+)
+from memservice.services.chat.tools import Tools
+from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Statement, Superseded
+from memservice.spi.storage import View
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a dream is about, read in one view."""
+
+    workspace: Workspace
+    observer: Peer
+    collection: Collection
+    session: Session | None
+    known: Sequence[Conclusion]
+    """Live conclusions, oldest first."""
+    card: Card | None
+    request: ConsolidateRequest
+    rebuild: bool
+    tools: Tools
+
+    def by_uid(self) -> dict[str, Conclusion]:
+        """All that the reasoner was shown: what it was given, and what it looked up."""
+        return {row.uid: row for row in (*self.tools.conclusions_read.values(), *self.known)}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A conclusion to be stored, and the index of its statement."""
+
+    index: int
+    row: Conclusion
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """New conclusions, before the transaction."""
+
+    drafts: Sequence[Draft]
+    vectors: Sequence[Vector] | None
+    alike: Mapping[tuple[int, str], Alike]
+    """By observer and fingerprint, what is held already and says the same in other words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What became of new conclusions."""
+
+    keys: Mapping[int, int]
+    """Keys of the rows, by index of the statement."""
+    again: Sequence[tuple[Conclusion, int]]
+    """Held ones that give way to a new one that says the same, and at least as much, with the index of that one's statement."""
+
+
+def drafts(rt: Runtime, reasoner: str, material: Material, result: Consolidated, counts: Counter[str]) -> list[Draft]:
+    """The new conclusions that keep the rules and that no plugin refuses; whether their sources are still there is seen at storing."""
+    by_name = material.by_uid()
+    found: list[Draft] = []
+    for index, statement in enumerate(result.created):
+        row = _draft(rt, reasoner, material, statement, by_name, result.spent.model)
+        if row is None:
+            counts["malformed"] += 1
+        elif not write_hooks.may_store(rt.plugins, row):
+            counts["refused"] += 1
+        else:
+            found.append(Draft(index, row))
+            by_name[f"#{index}"] = row
+    return found
+
+
+def _draft(
+    rt: Runtime, reasoner: str, material: Material, statement: Statement, by_name: Mapping[str, Conclusion], model: str | None
+) -> Conclusion | None:
+    content = strip_nul(statement.content).strip()
+    sources = [by_name[name] for name in dict.fromkeys(statement.source_ids) if name in by_name]
+    least = LEAST_SOURCES.get(statement.level)
+    if least is None or len(sources) < least or not content or len(content) > LONGEST_CONTENT:
+        return None
+    prompt = {} if statement.prompt is None else {"prompt": statement.prompt}
+    texts = [text.strip() for text in statement.premises if text.strip()] or [source.content for source in sources]
+    internal: dict[str, object] = {"premises" if statement.level == DEDUCTIVE else "sources": texts, **prompt}
+    if statement.level == INDUCTIVE:
+        internal["confidence"] = statement.confidence if statement.confidence in CONFIDENCES else USUAL_CONFIDENCE
+        if statement.pattern_type in PATTERNS:
+            internal["pattern_type"] = statement.pattern_type
+    collection, session = material.collection, material.session
+    messages = {key for source in sources for key in source.message_keys}
+    return Conclusion(
+        uid=new_uid(),
+        workspace_key=collection.workspace_key,
+        collection_key=collection.key,
+        observer_key=collection.observer_key,
+        observed_key=collection.observed_key,
+        session_key=session.key if session else None,
+        observer=collection.observer,
+        observed=collection.observed,
+        session=session.slug if session else None,
+        content=content,
+        fingerprint=fingerprint(content),
+        level=statement.level,
+        source_ids=[source.uid for source in sources],
+        message_keys=[key for key in statement.message_keys if key in messages],
+        internal=internal,
+        reasoner=reasoner,
+        model=statement.model or model,
+        said_at=max(source.said_at for source in sources),
+        created_at=rt.clock(),
+    )
+
+
+def create(rt: Runtime, view: View, collection: Collection, found: Found, counts: Counter[str]) -> Made:
+    """Store what is new, count again what is held already, and leave what rests on something that went in the meantime."""
+    drafts = found.drafts
+    wanted = tuple(sorted({uid for draft in drafts for uid in draft.row.source_ids or ()}))
+    alive = (
+        {row.uid for row in view.rows.page(Conclusion, where(collection_key=collection.key, uid=wanted, state=LIVE))} if wanted else set()
+    )
+    same = {
+        level: view.conclusions.same(collection.key, level, [d.row.fingerprint for d in drafts if d.row.level == level], None)
+        for level in {draft.row.level for draft in drafts}
+    }
+    fresh: dict[tuple[str, str], tuple[int, Conclusion]] = {}
+    stands_for: dict[int, Conclusion] = {}
+    """The row that a statement comes to: its own, one that is held, or that of an earlier statement which says the same."""
+    names = {uid: uid for uid in alive}
+    again: list[tuple[Conclusion, int]] = []
+    for place, draft in enumerate(drafts):
+        mark = (draft.row.level, draft.row.fingerprint)
+        held = same[draft.row.level].get(draft.row.fingerprint)
+        if not names.keys() >= set(draft.row.source_ids or ()):
+            counts["outdated"] += 1
+            continue
+        alike = found.alike.get((collection.observer_key, draft.row.fingerprint))
+        unchanged = alike is not None and _is_unchanged(view, alike.held)
+        if held is None and alike is not None and unchanged and not alike.replaces:
+            held = alike.held
+        elif held is None and mark not in fresh:
+            sources = list(dict.fromkeys(names[uid] for uid in draft.row.source_ids or ()))
+            row = replace(draft.row, source_ids=sources)
+            if alike is not None and unchanged:
+                row = replace(row, times_derived=alike.held.times_derived + 1)
+                again.append((alike.held, draft.index))
+            fresh[mark] = (place, row)
+        stands_for[draft.index] = held or fresh[mark][1]
+        # Later statements may rest on this one, by the uid of its draft.
+        names[draft.row.uid] = stands_for[draft.index].uid
+    repeated = sorted({row.key for row in stands_for.values() if row.key})
+    view.conclusions.reinforce(repeated)
+    counts["reinforced"] += len(repeated)
+    stored = view.conclusions.put([row for _, row in fresh.values()])
+    chosen = None if found.vectors is None else [found.vectors[place] for place, _ in fresh.values()]
+    view.tasks.add(indexing.index_conclusions(rt, view, collection.workspace_key, stored, chosen))
+    counts["created"] += len(stored)
+    keys = {row.uid: row.key for row in stored}
+    return Made({index: row.key or keys[row.uid] for index, row in stands_for.items()}, again)
+
+
+def _is_unchanged(view: View, held: Conclusion) -> bool:
+    """Is it still what it was when it was compared? It stays so until the transaction ends."""
+    return view.rows.get(Conclusion, where(key=held.key, state=LIVE, fingerprint=held.fingerprint), lock=True) is not None
+
+
+def supersede(rt: Runtime, view: View, material: Material, steps: Sequence[Superseded], made: Made, counts: Counter[str]) -> None:
+    """Let rows give way to others. A row that changed since it was read stays as it is, and so does one whose successor is gone."""
+    by_uid = {old.uid: old for old, _ in made.again} | material.by_uid()
+    pairs: dict[int, tuple[int | None, str]] = {}
+    for step in (*steps, *(Superseded(old.uid, f"#{index}", SAID_AGAIN) for old, index in made.again)):
+        old, new = by_uid.get(step.old), None if step.new is None else _key_of(step.new, by_uid, made.keys)
+        if old is not None and (new is not None or step.new is None):
+            pairs.setdefault(old.key, (new, step.reason))
+    rows = {row.key: row for row in by_uid.values()}
+    gone: list[Conclusion] = []
+    for key, (new, reason) in sorted(pairs.items()):
+        last = None if new is None else _last(key, pairs)
+        if new is not None and (last is None or view.rows.get(Conclusion, where(key=last, state=LIVE), lock=True) is None):
+            continue
+        old = rows[key]
+        unchanged = where(key=key, state=LIVE, fingerprint=old.fingerprint)
+        internal = {**old.internal, "superseded": reason}
+        if view.rows.change(Conclusion, unchanged, state=SUPERSEDED, superseded_by=last, internal=internal):
+            gone.append(old)
+    explicit = sum(row.level == EXPLICIT for row in gone)
+    if explicit:
+        view.conclusions.count_explicit(material.collection.key, -explicit)
+    indexing.forget_conclusions(rt, view, material.collection.workspace_key, [row.key for row in gone])
+    counts["superseded"] += len(gone)
+
+
+def _key_of(name: str, by_uid: Mapping[str, Conclusion], made: Mapping[int, int]) -> int | None:
+    """The row that a reasoner means: a uid that it was given, or `#` and the index of a statement that it made."""
+    if name.startswith("#") and name[1:].isdecimal():
+        return made.get(int(name[1:]))
+    row = by_uid.get(name)
+    return None if row is None else row.key
+
+
+def _last(key: int, pairs: Mapping[int, tuple[int | None, str]]) -> int | None:
+    """The row at the end of a chain of successors; None for a circle, and for one whose end is taken back."""
+    seen = {key}
+    while key in pairs:
+        following = pairs[key][0]
+        if following is None or following in seen:
+            return None
+        key = following
+        seen.add(key)
+    return key

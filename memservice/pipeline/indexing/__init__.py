@@ -1,0 +1,1 @@
+"""Keeping the text and vector indexes equal to the rows."""

@@ -1,0 +1,1 @@
+"""Sessions that join and leave scopes."""

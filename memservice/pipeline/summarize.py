@@ -1,0 +1,147 @@
+"""Summaries of sessions, short and long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from memservice.domain import tokens
+from memservice.domain.records import DELETING, SHORT, Message, Session, Summary, Task
+from memservice.pipeline.derive.handler import utterance
+from memservice.pipeline.handler import Outcome, Prepared, nothing
+from memservice.reasoning import choice
+from memservice.runtime import Runtime
+from memservice.services.v1 import metamessages
+from memservice.spi.reasoner import Origin, Summarized, SummarizeRequest
+from memservice.spi.storage import View
+from memservice.telemetry.events import Event, SummaryCreated
+
+MAX_MESSAGES = 500
+"""Messages that one summary reads at most, the newest; a backlog longer than that is summarised by its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """One summary that is still needed."""
+
+    kind: str
+    upto: Message
+    messages: Sequence[Message]
+    previous: Summary | None
+    instructions: str | None
+
+
+class Summarise:
+    """Handler of `summary` tasks. A backlog collapses: of each kind only the newest summary is written."""
+
+    def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
+        return len(pending)
+
+    def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
+        with rt.storage.read() as view:
+            session = view.sessions.by_key(tasks[0].session_key or 0)
+            if session is None or session.state == DELETING:
+                return nothing(skipped="the session is gone")
+            wanted = _wanted(view, session, tasks)
+            workspace = view.workspaces.by_key(session.workspace_key)
+        origin = Origin(session.workspace_key, workspace.slug if workspace else None)
+        reasoner = rt.reasoner_for(choice.SUMMARIZE)
+        limits = {SHORT: rt.settings.summary.max_tokens_short}
+        summaries: list[tuple[_Wanted, Summary]] = []
+        answers: dict[str, Summarized] = {}
+        for item in wanted:
+            written = reasoner.summarize(
+                SummarizeRequest(
+                    kind=item.kind,
+                    messages=[utterance(message) for message in item.messages],
+                    previous=item.previous.content if item.previous else None,
+                    max_tokens=limits.get(item.kind, rt.settings.summary.max_tokens_long),
+                    instructions=item.instructions,
+                    origin=origin,
+                )
+            )
+            answers[item.kind] = written
+            if written.content.strip():
+                summaries.append((item, _summary(rt, session, item, written.content.strip(), written.spent.model)))
+
+        def store(view: View) -> Outcome:
+            stored: list[str] = []
+            for item, summary in summaries:
+                # Another run may have covered more in the meantime; a message may have been deleted.
+                newest = view.summaries.of_session(session.key).get(item.kind)
+                if newest == item.previous:
+                    view.summaries.save(summary)
+                    metamessages.note_summary(rt, view, session, summary, len(item.messages))
+                    stored.append(item.kind)
+            return {"wanted": len(wanted), "stored": len(stored)} | ({"kinds": stored} if stored else {})
+
+        def events(outcome: Outcome) -> Iterable[Event]:
+            for item, _ in summaries:
+                if item.kind in outcome.get("kinds", ()):
+                    yield _created(origin, session, item, answers[item.kind])
+
+        return Prepared(store, events)
+
+
+def _wanted(view: View, session: Session, tasks: Sequence[Task]) -> list[_Wanted]:
+    triggers = view.messages.by_keys([task.message_key for task in tasks if task.message_key is not None])
+    newest: dict[str, tuple[Message, str | None]] = {}
+    for task in tasks:
+        message = triggers.get(task.message_key or 0)
+        for kind in task.payload.get("kinds", []) if message is not None else []:
+            if message is not None and (kind not in newest or message.seq > newest[kind][0].seq):
+                newest[kind] = (message, task.payload.get("instructions"))
+    stored = view.summaries.of_session(session.key)
+    covered = view.messages.by_keys([summary.message_key for summary in stored.values()])
+    return [item for kind in sorted(newest) if (item := _needed(view, session, kind, *newest[kind], stored, covered)) is not None]
+
+
+def _needed(
+    view: View,
+    session: Session,
+    kind: str,
+    upto: Message,
+    instructions: str | None,
+    stored: Mapping[str, Summary],
+    covered: Mapping[int, Message],
+) -> _Wanted | None:
+    previous = stored.get(kind)
+    last = covered.get(previous.message_key) if previous is not None else None
+    start = last.seq if last is not None else 0
+    if start >= upto.seq:
+        return None
+    messages = view.messages.run(session.key, max(start + 1, upto.seq - MAX_MESSAGES + 1), upto.seq)
+    return _Wanted(kind, upto, messages, previous, instructions)
+
+
+def _created(origin: Origin, session: Session, item: _Wanted, written: Summarized) -> SummaryCreated:
+    return SummaryCreated(
+        parent_category="summary",
+        agent_type="summarizer",
+        workspace_name=origin.workspace or "",
+        session_name=session.slug,
+        message_id=item.upto.uid,
+        message_count=len(item.messages),
+        message_seq_in_session=item.upto.seq,
+        summary_type="short" if item.kind == SHORT else "long",
+        input_tokens=written.spent.input_tokens,
+        output_tokens=written.spent.output_tokens,
+        previous_summary_tokens=item.previous.tokens if item.previous else 0,
+        message_tokens=sum(message.tokens for message in item.messages),
+        prompt_scaffold_tokens=written.scaffold_tokens,
+    )
+
+
+def _summary(rt: Runtime, session: Session, item: _Wanted, content: str, model: str | None) -> Summary:
+    return Summary(
+        workspace_key=session.workspace_key,
+        session_key=session.key,
+        kind=item.kind,
+        content=content,
+        message_key=item.upto.key,
+        message_uid=item.upto.uid,
+        tokens=tokens.count(content),
+        reasoner=rt.reasoner_for(choice.SUMMARIZE).name,
+        model=model,
+        created_at=rt.clock(),
+    )

@@ -1,0 +1,150 @@
+"""What a dream writes, before it is stored: checked at once, so that a model hears what is wrong and can mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from memservice.domain.card_rules import KINDS, LONGEST_LINE, MAX_LINES, folded, is_good
+from memservice.domain.derived_rules import CONFIDENCES, LEAST_SOURCES, LONGEST_CONTENT, PATTERNS, USUAL_CONFIDENCE
+from memservice.domain.ids import fingerprint
+from memservice.reasoning.tool_loop import Given
+from memservice.spi.reasoner import ConsolidateRequest, Evidence, Statement, Superseded
+from memservice.spi.toolbox import ToolRefused
+
+
+class Notebook:
+    """The conclusions that a dream makes and lets give way, and the card that it writes."""
+
+    def __init__(self, request: ConsolidateRequest) -> None:
+        self.created: list[Statement] = []
+        self.superseded: dict[str, Superseded] = {}
+        self.card: list[str] | None = None
+        self._levels = {row.uid: row.level for row in request.known}
+        self._written_by_hand = {folded(line): line for line in request.card if not is_good(line)}
+
+    def shows(self, found: Sequence[Evidence]) -> list[Evidence]:
+        """Those of the conclusions that did not give way in this dream. The model is shown them, so it may name them."""
+        kept = [item for item in found if item.uid not in self.superseded]
+        self._levels.update({item.uid: item.level or "" for item in kept})
+        return kept
+
+    def create(self, given: Mapping[str, Any], levels: Sequence[str], model: str | None, version: str) -> Given:
+        """New conclusions of those levels, by a model and under a version of its prompt. Each is judged by itself."""
+        lines: list[str] = []
+        made: list[str] = []
+        for item in given["conclusions"]:
+            try:
+                statement = replace(self._statement(item, levels), model=model, prompt=version)
+            except ToolRefused as problem:
+                lines.append(f"Not created ({_beginning(item['content'])}): {problem}")
+                continue
+            self.created.append(statement)
+            made.append(statement.level)
+            lines.append(f"Created #{len(self.created) - 1}: {_beginning(statement.content)}")
+        return Given(lines or ["No conclusions were given."], len(made), made)
+
+    def _statement(self, item: Mapping[str, Any], levels: Sequence[str]) -> Statement:
+        content, level = " ".join(item["content"].split()), item["level"]
+        if not content or len(content) > LONGEST_CONTENT:
+            raise ToolRefused(f"the content must have 1 to {LONGEST_CONTENT} characters")
+        if level not in levels or level not in LEAST_SOURCES:
+            raise ToolRefused(f"conclusions of level {level!r} are not made here; only {', '.join(levels)}")
+        sources = tuple(dict.fromkeys(self._named(name) for name in item["source_ids"]))
+        if len(sources) < LEAST_SOURCES[level]:
+            raise ToolRefused(f"a conclusion of level {level} names at least {LEAST_SOURCES[level]} of the conclusions that it rests on")
+        same = fingerprint(content)
+        for number, other in enumerate(self.created):
+            if other.level == level and fingerprint(other.content) == same:
+                raise ToolRefused(f"you have created that already, as #{number}")
+        inductive = level == "inductive"
+        pattern, confidence = item.get("pattern_type"), item.get("confidence")
+        return Statement(
+            content,
+            (),
+            level,
+            sources,
+            tuple(item.get("premises") or ()),
+            pattern_type=pattern if inductive and pattern in PATTERNS else None,
+            confidence=(confidence if confidence in CONFIDENCES else USUAL_CONFIDENCE) if inductive else None,
+        )
+
+    def supersede(self, given: Mapping[str, Any]) -> Given:
+        """Conclusions that give way. Each is judged by itself."""
+        lines: list[str] = []
+        gone: list[str] = []
+        for item in given["conclusions"]:
+            try:
+                step = self._step(item)
+            except ToolRefused as problem:
+                lines.append(f"Not superseded ({item['id']}): {problem}")
+                continue
+            self.superseded[step.old] = step
+            gone.append(self._levels[step.old])
+            lines.append(f"Superseded {step.old}" + (f" by {step.new}" if step.new else ""))
+        return Given(lines or ["No conclusions were given."], len(gone), gone)
+
+    def _step(self, item: Mapping[str, Any]) -> Superseded:
+        old = _plain(item["id"])
+        new = _plain(item["replaced_by"]) if (item.get("replaced_by") or "").strip() else None
+        reason = " ".join(item["reason"].split())
+        if old not in self._levels:
+            raise ToolRefused("there is no conclusion with that id; give an id as it stands in brackets")
+        if old in self.superseded:
+            raise ToolRefused("it was superseded already")
+        if not reason:
+            raise ToolRefused("say why, in reason")
+        if new is not None:
+            new = self._named(new)
+            following: str | None = new
+            while following is not None:
+                if following == old:
+                    raise ToolRefused("it would replace itself")
+                step = self.superseded.get(following)
+                following = None if step is None else step.new
+        return Superseded(old, new, reason)
+
+    def rewrite_card(self, given: Mapping[str, Any]) -> Given:
+        """The whole card. Lines that break the rules are dropped and told of; without a good one the card stays as it is."""
+        kept: dict[str, str] = {}
+        lines: list[str] = []
+        for line in given["lines"]:
+            text = " ".join(line.split())
+            mark = folded(text)
+            if mark in self._written_by_hand:
+                kept.setdefault(mark, self._written_by_hand[mark])
+            elif not is_good(text):
+                kinds = ", ".join(f"'{kind}: '" for kind in KINDS)
+                why = (
+                    f"it has more than {LONGEST_LINE} characters"
+                    if len(text) > LONGEST_LINE
+                    else f"it must begin with one of {kinds}, and text"
+                )
+                lines.append(f"Dropped ({_beginning(text)}): {why}")
+            else:
+                kept.setdefault(mark, text)
+        if len(kept) > MAX_LINES:
+            lines.append(f"Only the first {MAX_LINES} lines were kept.")
+        if not kept:
+            return Given([*lines, "The card was left as it is."], 0)
+        self.card = list(kept.values())[:MAX_LINES]
+        return Given([*lines, f"The card has {len(self.card)} lines now."], len(self.card))
+
+    def _named(self, name: str) -> str:
+        """The uid of a conclusion, or the number of a created one."""
+        plain = _plain(name)
+        if plain in self._levels:
+            return plain
+        if plain.startswith("#") and plain[1:].isdecimal() and int(plain[1:]) < len(self.created):
+            return f"#{int(plain[1:])}"
+        raise ToolRefused(f"there is no conclusion {name!r}; give an id as it stands in brackets, or #n of one that you created")
+
+
+def _plain(name: str) -> str:
+    return name.strip().strip("[]")
+
+
+def _beginning(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= 60 else plain[:60] + " …"

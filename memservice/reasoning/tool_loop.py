@@ -1,0 +1,225 @@
+"""A model that works with tools: it is asked, its calls are answered, and it is asked again, within bounds.
+
+Whatever a model gets wrong about a tool (its name, its arguments, an id that does not exist) is answered to it, so that it can do better
+in its next round.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memservice.domain import tokens
+from memservice.domain.errors import MemserviceError
+from memservice.domain.failures import places
+from memservice.domain.json_schema import misfit
+from memservice.reasoning.client import Caller
+from memservice.reasoning.prompts import again as prompt
+from memservice.reasoning.render import within
+from memservice.reasoning.structured import storable
+from memservice.reasoning.transcript import cut
+from memservice.spi.llm import Completion, Tool, ToolCall, Turn
+from memservice.spi.reasoner import Spent
+from memservice.spi.toolbox import Step, ToolRefused, ToolUse
+
+log = logging.getLogger("memservice.reasoning")
+
+MOST_CALLS = 10
+"""Calls of one round that are done; a model that makes more is told so."""
+CALL_OVERHEAD = 12
+"""Tokens that a turn or a call takes besides its text, roughly."""
+ONCE_ONLY = ("any", "required")
+"""Tool choices that demand a call. They hold for the first round: else the loop could only end by running out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a tool gives: lines for the model, how many things they tell of, and the levels of the conclusions that it changed."""
+
+    lines: Sequence[str]
+    results: int | None = None
+    levels: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A tool and what it does. `run` is given arguments that fit the tool's schema; it raises ToolRefused for what it cannot do."""
+
+    tool: Tool
+    run: Callable[[Mapping[str, Any]], Given]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How far a loop may go. `history` and `input` are tokens, `result` is characters of one tool's result."""
+
+    iterations: int
+    output: int | None
+    history: int
+    input: int | None
+    result: int
+    tool_choice: str | None = None
+
+
+class Loop:
+    """One run of a model with its tools. `steps` tells what was done so far, also after an error.
+
+    `opening` ends with what the user says; `task` is said after it as long as there are tools.
+    """
+
+    def __init__(self, caller: Caller, opening: Sequence[Turn], task: str, offers: Sequence[Offer], bounds: Bounds) -> None:
+        self.steps: list[Step] = []
+        self.hit_input_cap = False
+        self._caller = caller
+        self._opening = tuple(opening)
+        self._task = task
+        self._offers = {offer.tool.name: offer for offer in offers}
+        self._bounds = bounds
+        self._rounds: list[list[Turn]] = []
+
+    def run(self) -> Completion | None:
+        """The first answer without a call of a tool; None if there was none within the rounds that there may be."""
+        choice = self._bounds.tool_choice
+        for number in range(1, self._bounds.iterations + 1):
+            with_choice = "auto" if number > 1 and choice in ONCE_ONLY else choice
+            done = self._ask(with_choice, number)
+            if not done.tool_calls:
+                return done
+            turns = [Turn("assistant", done.content, done.tool_calls)]
+            uses: list[ToolUse] = []
+            for place, call in enumerate(done.tool_calls):
+                text, use = self._use(call, place)
+                turns.append(Turn("tool", text, tool_call_id=call.id))
+                uses.append(use)
+            self._rounds.append(turns)
+            self.steps[-1] = replace(self.steps[-1], uses=tuple(uses))
+        return None
+
+    def spend(self, before: Spent) -> None:
+        """Note a further exchange with the model, from what had been spent before it."""
+        now = self._caller.spent
+        self.steps.append(
+            Step(
+                input_tokens=now.input_tokens - before.input_tokens,
+                output_tokens=now.output_tokens - before.output_tokens,
+                cache_read_tokens=now.cache_read_tokens - before.cache_read_tokens,
+                cache_write_tokens=now.cache_write_tokens - before.cache_write_tokens,
+            )
+        )
+
+    def told(self, last: str) -> list[Turn]:
+        """The opening with all that was looked up, as plain text, and `last` at its end: for a question without any tools.
+
+        No tool turns are among them, since some protocols refuse these unless tools are offered as well.
+        """
+        *head, user = self._opening
+        looked_up: list[str] = []
+        for round_ in self._fitting():
+            calls = {call.id: call for call in round_[0].tool_calls}
+            for turn in round_[1:]:
+                call = calls.get(turn.tool_call_id or "")
+                looked_up.append(prompt.LOOKED_UP.format(call=_shown(call) if call else "a tool", result=turn.content))
+        return [*head, replace(user, content="\n\n".join([user.content, *looked_up, last]))]
+
+    def _ask(self, tool_choice: str | None, number: int) -> Completion:
+        *head, user = self._opening
+        asked = replace(user, content=f"{user.content}\n\n{self._task}")
+        turns = [*head, asked, *(turn for round_ in self._fitting() for turn in round_)]
+        before = self._caller.spent
+        done = self._caller.complete(
+            turns,
+            tools=[offer.tool for offer in self._offers.values()],
+            tool_choice=tool_choice,
+            max_output_tokens=self._bounds.output,
+            iteration=number,
+        )
+        self.spend(before)
+        calls = [replace(call, arguments=storable(call.arguments)) for call in done.tool_calls]
+        return replace(done, content=storable(done.content), tool_calls=calls)
+
+    def _fitting(self) -> list[list[Turn]]:
+        """The newest rounds that there is room for, whole: a call is never parted from its result. The last is always among them."""
+        room = self._bounds.history
+        if self._bounds.input is not None:
+            left = self._bounds.input - sum(map(_size, self._opening)) - tokens.count(self._task)
+            capped = left < room
+            room = min(room, left)
+        else:
+            capped = False
+        kept: list[list[Turn]] = []
+        for round_ in reversed(self._rounds):
+            size = sum(map(_size, round_))
+            if kept and size > room:
+                self.hit_input_cap = self.hit_input_cap or capped
+                break
+            if size > room and capped:
+                self.hit_input_cap = True
+                round_ = _shortened(round_, room)
+            kept.append(round_)
+            room -= size
+        return kept[::-1]
+
+    def _use(self, call: ToolCall, place: int) -> tuple[str, ToolUse]:
+        began = time.monotonic()
+        error: str | None = None
+        given = Given(())
+        try:
+            given = self._given(call, place)
+        except ToolRefused as refused:
+            error = str(refused)
+        except MemserviceError:
+            # The store is away, or the like: no answer can be trusted that goes on without it.
+            raise
+        except Exception as failure:
+            log.error("the tool %s failed (%s)\n%s", call.name, type(failure).__name__, places(failure))
+            error = prompt.LOOK_UP_FAILED
+        if error is not None:
+            given = Given([f"Error: {error}"])
+        text, whole = within(list(given.lines) or ["Nothing was found."], self._bounds.result)
+        return text, ToolUse(
+            name=call.name,
+            input=call.arguments,
+            call_id=call.id,
+            duration_ms=round((time.monotonic() - began) * 1000),
+            error=error,
+            result_chars=len(text),
+            full_chars=whole,
+            results=given.results,
+            levels=tuple(given.levels),
+        )
+
+    def _given(self, call: ToolCall, place: int) -> Given:
+        if place >= MOST_CALLS:
+            raise ToolRefused(f"At most {MOST_CALLS} calls are done at once. Call again, if you still need to.")
+        offer = self._offers.get(call.name)
+        if offer is None:
+            raise ToolRefused(f"There is no tool {call.name!r}. There are: {', '.join(self._offers)}.")
+        schema = offer.tool.parameters
+        unknown = sorted(set(call.arguments) - set(schema["properties"]))
+        problem = misfit(schema, call.arguments)
+        if problem is None and unknown:
+            problem = f"{', '.join(unknown)}: no such argument; there are {', '.join(schema['properties'])}"
+        if problem is not None:
+            raise ToolRefused(f"The arguments do not fit: {problem}.")
+        return offer.run(call.arguments)
+
+
+def _size(turn: Turn) -> int:
+    """Tokens of a turn, roughly: how a protocol frames it is not known here."""
+    calls = sum(tokens.count(_shown(call)) + CALL_OVERHEAD for call in turn.tool_calls)
+    return tokens.count(turn.content) + CALL_OVERHEAD + calls
+
+
+def _shown(call: ToolCall) -> str:
+    return f"{call.name}({json.dumps(dict(call.arguments), ensure_ascii=False)})"
+
+
+def _shortened(round_: Sequence[Turn], room: int) -> list[Turn]:
+    """A round whose results are cut evenly, so that it fits as far as results can be cut."""
+    first, *results = round_
+    share = max(0, room - _size(first)) // max(1, len(results)) - CALL_OVERHEAD
+    return [first, *(replace(turn, content=cut(turn.content, max(1, share)) or "(left out)") for turn in results)]

@@ -1,0 +1,257 @@
+"""Keys: minting, listing and revoking them, and recognising one that is shown.
+
+A key minted here belongs to the workspace, peer and session that bear its names, by uid. Their deletion revokes it in its own
+transaction, and one that a deletion at the same moment missed is not recognised, since what it belongs to is gone: another workspace,
+peer or session of the same name is never opened by it. A key for a name that nothing bears yet (clients create what they name when they
+first use it) is for the first thing that gets the name, and the deletion of that revokes it. A token without an id is not known to the
+store, so its names are all that counts.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from memservice.domain.auth.jwt_claims import (
+    Claims,
+    claims_for,
+)
+from memservice.domain.errors import ConfigurationError, Disabled, InvalidInput, NotFound, Problem, Unauthorised
+from memservice.domain.ids import new_uid
+from memservice.domain.records import DELETING, ApiKey
+from memservice.domain.times import wire_seconds
+from memservice.domain.values import name_problem
+from memservice.runtime import Runtime
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
+from memservice.services.paging import Page, Paging, read_page
+from memservice.settings import SIGNING_RECIPE, Settings
+from memservice.spi.repositories import Located
+from memservice.spi.storage import View
+
+if TYPE_CHECKING:
+    from memservice.domain.auth.jwt_signing import Signer
+
+log = logging.getLogger("memservice.keys")
+
+REVOKED = "JWT revoked"
+UNKNOWN = "JWT unknown"
+"""It has an id of ours that the store does not know: minted for another store, or the store was restored from before."""
+
+MAX_LABEL = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Minted:
+    key: ApiKey
+    token: str
+    """Shown once: the store does not have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a key is to open: a workspace, or one peer or session in it; with no name, everything."""
+
+    workspace: str | None = None
+    peer: str | None = None
+    session: str | None = None
+
+
+def signer_of(settings: Settings) -> Signer:
+    """Raises `ConfigurationError`, saying how to make a secret, if there is none or one is too short."""
+    from memservice.domain.auth.jwt_signing import Signer  # only those who use keys pay for the library
+
+    auth = settings.auth
+    if not auth.jwt_secret:
+        raise ConfigurationError(f"AUTH_JWT_SECRET is not set, and keys are signed with it. {SIGNING_RECIPE}")
+    for problem in auth.short_secrets():
+        raise ConfigurationError(problem)
+    return Signer(auth.jwt_secret, auth.jwt_secret_previous)
+
+
+def require_enabled(rt: Runtime) -> None:
+    """While authentication is off nobody needs keys, and everybody would be let in to mint them for later."""
+    if not rt.settings.auth.use_auth:
+        raise Disabled("Feature is disabled")
+
+
+def mint(rt: Runtime, who: Principal, wanted: Wanted, expires_at: datetime | None = None, label: str | None = None) -> Minted:
+    """A new key. What it names need not exist yet. Without any name it is an admin key, and its label says so if it is given none."""
+    policy.require_admin(who)
+    now = rt.clock()
+    expires_at = None if expires_at is None else expires_at.replace(microsecond=0)
+    _check(wanted, expires_at, label, now)
+    signer = signer_of(rt.settings)
+    admin = wanted.workspace is None
+    uid = _new_id()
+    key = ApiKey(
+        uid=uid,
+        label=label or ("admin" if admin else None),
+        admin=admin,
+        workspace=wanted.workspace,
+        peer=wanted.peer,
+        session=wanted.session,
+        expires_at=expires_at,
+        created_at=now,
+    )
+    token = signer.sign(claims_for(uid, now, expires_at, wanted.workspace, wanted.peer, wanted.session))
+    stored = rt.storage.write(lambda view: view.keys.add(bound(view, key)))
+    if admin:
+        log.warning("minted the admin key %s: it opens everything", uid)
+    else:
+        log.info("minted the key %s", uid)
+    return Minted(stored, token)
+
+
+def mint_by_uid(rt: Runtime, who: Principal, named: Claims, expires_at: datetime | None = None) -> Minted:
+    """A new key of generation 1, for the app, user, session or collection that `named` names by uid; it need not exist.
+
+    Its label says which, since the present names do not say it of a collection, nor of what does not exist.
+    """
+    policy.require_admin(who)
+    now = rt.clock()
+    expires_at = None if expires_at is None else expires_at.replace(microsecond=0)
+    if not policy.names_by_uid(named):
+        raise InvalidInput.at("query", "app_id", message="At least one of app_id, user_id, session_id, or collection_id must be provided")
+    _check(Wanted(), expires_at, None, now)
+    signer = signer_of(rt.settings)
+    claims = replace(named, id=_new_id(), made=wire_seconds(now), expires_at=expires_at)
+
+    def store(view: View) -> ApiKey:
+        known = policy.translated(view, named, collections=True)
+        key = ApiKey(
+            uid=claims.id or "",
+            label=_narrowest(named),
+            workspace=known.workspace,
+            peer=known.peer,
+            session=known.session,
+            expires_at=expires_at,
+            created_at=now,
+        )
+        return view.keys.add(bound(view, key))
+
+    stored = rt.storage.write(store)
+    log.info("minted the key %s", stored.uid)
+    return Minted(stored, signer.sign(claims))
+
+
+def bound(view: View, key: ApiKey) -> ApiKey:
+    """The key with the uids of what bears its names now. A session that is being deleted bears none: the key is for the next one."""
+    found = Located() if key.workspace is None else view.workspaces.locate(key.workspace, key.session, key.peer)
+    session = None if found.session is None or found.session.state == DELETING else found.session
+    return replace(
+        key,
+        workspace_uid=None if found.workspace is None else found.workspace.uid,
+        peer_uid=None if found.peer is None else found.peer.uid,
+        session_uid=None if session is None else session.uid,
+    )
+
+
+def _narrowest(named: Claims) -> str:
+    uids = (
+        ("collection", named.collection_uid),
+        ("session", named.owned_session_uid),
+        ("user", named.user_uid),
+        ("app", named.app_uid),
+    )
+    return next(f"{noun} {uid}" for noun, uid in uids if uid)[:MAX_LABEL]
+
+
+def _new_id() -> str:
+    return new_uid().replace("-", "_")  # one that begins with a dash would be an option on the command line
+
+
+def _check(wanted: Wanted, expires_at: datetime | None, label: str | None, now: datetime) -> None:
+    problems = []
+    for field, name in (("workspace_id", wanted.workspace), ("peer_id", wanted.peer), ("session_id", wanted.session)):
+        problem = None if name is None else name_problem(name)
+        if problem is not None:
+            problems.append(Problem(("query", field), problem, "string_pattern_mismatch"))
+    if wanted.workspace is None and (wanted.peer is not None or wanted.session is not None):
+        problems.append(Problem(("query", "workspace_id"), "workspace_id must be provided for a key of a peer or a session"))
+    if expires_at is not None and expires_at <= now:
+        problems.append(Problem(("query", "expires_at"), "expires_at must lie in the future"))
+    if label is not None and (len(label) > MAX_LABEL or "\0" in label):
+        problems.append(Problem(("query", "label"), f"A label has at most {MAX_LABEL} characters, and no NUL", "string_too_long"))
+    if problems:
+        raise InvalidInput(*problems)
+
+
+def page(rt: Runtime, who: Principal, paging: Paging) -> Page[ApiKey]:
+    """All keys minted here and all that were revoked, oldest first."""
+    policy.require_admin(who)
+    with rt.storage.read() as view:
+        return read_page(paging, lambda: view.keys.page(paging.order("created_at"), paging.size, paging.offset), view.keys.count)
+
+
+def revoke(rt: Runtime, who: Principal, uid: str) -> None:
+    """From now on nobody is let in with the key, on any process. Revoking it again changes nothing."""
+    policy.require_admin(who)
+    now = rt.clock()
+    if not rt.storage.write(lambda view: view.keys.revoke(uid, now)):
+        raise NotFound(f"Key {uid} not found")
+    log.info("revoked the key %s", uid)
+
+
+def revoke_token(rt: Runtime, who: Principal, token: str) -> ApiKey:
+    """As `revoke`, for whoever has the token itself: it may come from another server and have no id.
+
+    Raises `Unauthorised` for one that is refused anyway.
+    """
+    policy.require_admin(who)
+    now = rt.clock()
+    claims = signer_of(rt.settings).read(token, now)
+    uid = claims.id or _digest(token)
+
+    def change(view: View) -> ApiKey:
+        if view.keys.by_uid(uid) is None:
+            if claims.id is not None:
+                raise Unauthorised(UNKNOWN)
+            known = policy.translated(view, claims, collections=True) if policy.names_by_uid(claims) else claims
+            view.keys.add(_foreign(uid, known, now))
+        view.keys.revoke(uid, now)
+        found = view.keys.by_uid(uid)
+        assert found is not None
+        return found
+
+    found = rt.storage.write(change)
+    log.info("revoked the key %s", uid)
+    return found
+
+
+def _foreign(uid: str, claims: Claims, now: datetime) -> ApiKey:
+    return ApiKey(
+        uid=uid,
+        label="without an id, goes by its names",
+        admin=claims.admin,
+        workspace=claims.workspace,
+        peer=claims.peer,
+        session=claims.session,
+        expires_at=claims.expires_at,
+        created_at=now,
+    )
+
+
+def recognise(view: View, claims: Claims, token: str) -> ApiKey | None:
+    """The stored key of a verified token; None for a token of another server. Raises `Unauthorised` for one that is revoked, unknown, or
+    of something that is gone.
+
+    Asked at every request, so that revoking works at once everywhere.
+    """
+    found = view.keys.recognised(claims.id or _digest(token))
+    if found is None:
+        if claims.id is not None:
+            raise Unauthorised(UNKNOWN)
+        return None
+    key, there = found
+    if key.revoked_at is not None or not there:
+        raise Unauthorised(REVOKED)
+    return key
+
+
+def _digest(token: str) -> str:
+    from memservice.domain.auth.jwt_signing import digest
+
+    return digest(token)

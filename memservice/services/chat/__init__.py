@@ -1,0 +1,1 @@
+"""Answering questions about a peer."""

@@ -1,0 +1,334 @@
+"""Chat: questions about a peer, or about a whole workspace, answered by the configured reasoner from what recall finds.
+
+What belongs to the question is looked up first, in one view that is closed before the reasoner is asked; so whatever is wrong with
+the question shows before the first word of the answer. A reasoner that asks a model may look up more, within the same bounds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memservice.domain.configuration import Resolved, resolve
+from memservice.domain.errors import InvalidInput, NotFound, Problem
+from memservice.domain.filters import recall_allowlist, where
+from memservice.domain.ids import new_uid
+from memservice.domain.records import ARCHIVED, DELETING, SCOPE, Message, Peer, Session, Workspace
+from memservice.domain.values import strip_nul
+from memservice.reasoning import choice
+from memservice.runtime import Runtime
+from memservice.services import (
+    scopes,
+    sessions,
+    validation,
+    visibility,
+)
+from memservice.services.auth import policy
+from memservice.services.auth.bounds import (
+    Bounds,
+    bounds_for,
+    seen,
+)
+from memservice.services.auth.principal import Principal
+from memservice.services.chat import (
+    events as chat_events,
+)
+from memservice.services.chat import (
+    evidence,
+    response_format,
+)
+from memservice.services.chat.evidence import (
+    Collated,
+    Gathered,
+    ToolCall,
+)
+from memservice.services.chat.tools import Tools
+from memservice.services.peers import shown_names
+from memservice.services.retrieval import (
+    representation,
+    search,
+)
+from memservice.services.retrieval.query_embedding import Remote
+from memservice.services.usage import budget
+from memservice.spi.capabilities import Capability
+from memservice.spi.index_filter import Where
+from memservice.spi.reasoner import Answered, AnswerRequest, Origin, Reasoner, Utterance
+from memservice.spi.storage import View
+
+SPENT = "the workspace has spent its tokens of today: answered without a model"
+SCOPE_ALONE = "scope cannot be combined with session_id or filters"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOptions:
+    """A question and how it is to be answered; None where nothing is said."""
+
+    query: str
+    target: str | None = None
+    """Of a peer's chat: whom it is asked about, if not itself."""
+    session: str | None = None
+    filters: object = None
+    """Of a peer's chat: the sessions that may be drawn on."""
+    scope: str | Sequence[str] | None = None
+    level: str = "low"
+    response_format: Mapping[str, Any] | None = None
+    stream: bool = False
+
+
+class Answer:
+    """An answer that is about to be given. What is looked up for it has been read; a reasoner may look up more."""
+
+    def __init__(
+        self,
+        rt: Runtime,
+        reasoner: Reasoner,
+        request: AnswerRequest,
+        session: str | None,
+        gathered: Gathered,
+        tools: Tools,
+        notice: str | None = None,
+    ) -> None:
+        self.request = request
+        self.notice = notice
+        """What whoever asked should know about how it was answered."""
+        self._rt = rt
+        self._reasoner = reasoner
+        self._session = session
+        self._gathered = gathered
+        self._tools = tools
+        self._answered = Answered()
+
+    @property
+    def evidence(self) -> Collated:
+        """All that was read, each thing once, in the order in which it was; whole once the answer is."""
+        first = self._gathered.collated()
+        conclusions = {row.key: row for row in (*first.conclusions, *self._tools.conclusions_read.values())}
+        messages = {row.key: row for row in (*first.messages, *self._tools.messages_read.values())}
+        return Collated(
+            [replace(row, source_ids=row.source_ids or []) for row in conclusions.values()],
+            list(messages.values()),
+            [ToolCall(use.name, dict(use.input)) for step in self._answered.steps for use in step.uses if use.error is None],
+            self._answered.run_id,
+        )
+
+    def pieces(self) -> Iterator[str]:
+        """The answer as it comes, without empty pieces; nothing at all where nothing is to be said.
+
+        Raises what the reasoner raises, and UnfitAnswer at the end of an answer that is not of the form that was asked for.
+        """
+        said: list[str] = []
+        began = time.monotonic()
+        pieces = self._reasoner.answer(self.request)
+        try:
+            for piece in pieces:
+                if isinstance(piece, Answered):
+                    self._answered = piece
+                elif piece:
+                    said.append(piece)
+                    yield piece
+            whole = "".join(said)
+            if self.request.response_format is not None and whole.strip():
+                response_format.check_answer(self.request.response_format, whole)
+        finally:
+            # Whoever stops reading ends the work; an iterator that is no generator may have nothing to end.
+            getattr(pieces, "close", lambda: None)()
+            if self._rt.hears_events:
+                for event in chat_events.rounds(self.request, self._answered):
+                    self._rt.emit(event)
+        if self._rt.hears_events:
+            seconds = time.monotonic() - began
+            self._rt.emit(chat_events.completed(self.request, self._gathered, self._answered, self._session, seconds))
+
+    def content(self) -> str | None:
+        """The whole answer; None where nothing is to be said. Raises as `pieces` does."""
+        return "".join(self.pieces()).strip() or None
+
+
+def ask_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: ChatOptions) -> Answer:
+    """A question to a peer, about itself or a target. Nothing is created: what does not exist is NotFound."""
+    policy.require(who, workspace, peer=peer)
+    return _ask_peer(rt, who, workspace, peer, options)
+
+
+def ask_in_session(rt: Runtime, who: Principal, workspace: str, peer: str, session: str | None, options: ChatOptions) -> Answer:
+    """As `ask_peer`, in a session that may be one that generation 1 archived, where it goes on. The session's own key is let in too, and
+    answered from the session alone. That the session is the peer's, the caller has looked at."""
+    policy.require(who, workspace, peer=peer, session=session)
+    return _ask_peer(rt, who, workspace, peer, replace(options, session=session), archived=True)
+
+
+def _ask_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: ChatOptions, *, archived: bool = False) -> Answer:
+    if options.scope is not None:
+        policy.refuse_narrow(who)
+        if options.filters or options.session:
+            raise InvalidInput.at("body", "scope", message=SCOPE_ALONE)
+    query = _checked(options)
+    allowed = recall_allowlist(options.filters, options.session)
+    remote = search.remote_vectors(rt, workspace, query, "dialectic_prefetch")
+    with rt.storage.read() as view:
+        place, room, asked = _located(view, workspace, options, peer)
+        named = [*([options.session] if options.session else []), *(allowed or ())]
+        # First, so that a peer's key does not learn which of the sessions that it is not in exist.
+        policy.require_memberships(view, who, named)
+        session = _readable(workspace, options.session, room, archived)
+        observed = _target(view, place, asked, options.target)
+        observer, sessions_allowed = asked, None if allowed is None else representation.session_keys(view, place, allowed)
+        if isinstance(options.scope, str):
+            observer = scopes.find(view, place, options.scope)
+        elif options.scope is not None:
+            sessions_allowed = representation.scoped_sessions(view, place, options.scope)
+        mine = (session.key,) if session is not None else seen(view, observer, sessions_allowed)
+        pair = representation.pair_of(bounds_for(view, who, place), observer, observed, sessions_allowed)
+        bounds = pair.bounds.among(mine).saying(visibility.going_on(view, place.key, archived=archived)).about(observed)
+        config = resolve(rt.defaults, session.configuration if session else None, place.configuration)
+        cards = _cards(view, asked, observer, observed) if config.card_use and bounds.has_cards else {}
+        return _answer(rt, view, place, bounds, query, options, session, config, remote, cards, asked)
+
+
+def ask_workspace(rt: Runtime, who: Principal, workspace: str, options: ChatOptions) -> Answer:
+    """A question over everything that a workspace knows. A session narrows messages only; a scope narrows both."""
+    policy.require(who, workspace)
+    if options.scope is not None and options.session:
+        raise InvalidInput.at("body", "scope", message="scope cannot be combined with session_id")
+    query = _checked(options)
+    remote = search.remote_vectors(rt, workspace, query, "dialectic_prefetch")
+    with rt.storage.read() as view:
+        place, session = _located_workspace(view, workspace, options.session)
+        caller = bounds_for(view, who, place).saying(visibility.going_on(view, place.key))
+        bounds = _workspace_bounds(view, place, caller, session, options.scope)
+        config = resolve(rt.defaults, session.configuration if session else None, place.configuration)
+        return _answer(rt, view, place, bounds, query, options, session, config, remote)
+
+
+def _checked(options: ChatOptions) -> str:
+    """The question as it is asked. Raises InvalidInput for one without text, and for a bad response format."""
+    response_format.check(options.response_format)
+    query: str = strip_nul(options.query)
+    if not query:
+        raise InvalidInput(Problem(("body", "query"), "String should have at least 1 character", "string_too_short"))
+    return query
+
+
+def _located_workspace(view: View, workspace: str, session: str | None) -> tuple[Workspace, Session | None]:
+    located = view.workspaces.locate(workspace, session=session or None)
+    if located.workspace is None:
+        raise NotFound(f"Workspace {workspace} not found")
+    return located.workspace, _readable(workspace, session, located.session)
+
+
+def _located(view: View, workspace: str, options: ChatOptions, peer: str) -> tuple[Workspace, Session | None, Peer]:
+    located = view.workspaces.locate(workspace, session=options.session or None, peer=peer)
+    if located.workspace is None:
+        raise NotFound(f"Workspace {workspace} not found")
+    validation.refuse_scope(peer, located.peer, ("path", "peer_id"))
+    if located.peer is None:
+        raise _no_peer(workspace, peer)
+    return located.workspace, located.session, located.peer
+
+
+def _readable(workspace: str, name: str | None, found: Session | None, archived: bool = False) -> Session | None:
+    if name and (found is None or found.state == DELETING or (found.state == ARCHIVED and not archived)):
+        raise sessions.not_found(workspace, name)
+    return found
+
+
+def _no_peer(workspace: str, peer: str) -> NotFound:
+    return NotFound(f"Peer {peer} not found in workspace {workspace}")
+
+
+def _target(view: View, place: Workspace, asked: Peer, target: str | None) -> Peer:
+    if not target:
+        return asked
+    found = view.peers.by_slug(place.key, target)
+    validation.refuse_scope(target, found, ("body", "target"))
+    if found is None:
+        raise _no_peer(place.slug, target)
+    return found
+
+
+def _cards(view: View, asked: Peer, observer: Peer, observed: Peer) -> dict[str, list[str]]:
+    """What is kept about the observed peer and, where it is another, what the asked one keeps about itself.
+
+    Of a scope only what it keeps itself: other cards are written from all that is known, whatever session it was said in.
+    """
+    found = {}
+    of_itself = () if observer.kind == SCOPE else ((asked, asked),)
+    for holder, target in ((observer, observed), *of_itself):
+        card = None if target.slug in found else view.cards.one(holder.key, target.slug)
+        if card is not None and card.lines:
+            found[target.slug] = list(card.lines)
+    return found
+
+
+def _workspace_bounds(view: View, place: Workspace, caller: Bounds, session: Session | None, scope: str | Sequence[str] | None) -> Bounds:
+    if isinstance(scope, str):
+        holder = scopes.find(view, place, scope)
+        held = caller.concluding(where(observer_key=holder.key), Where(observers=(holder.key,)))
+        return held.among(seen(view, holder))
+    # Scopes hold copies of what others hold.
+    ordinary = caller.concluding(scopes.held_by_others(view, place))
+    if scope is None:
+        return ordinary if session is None else ordinary.among((session.key,))
+    keys = representation.scoped_sessions(view, place, scope)
+    return ordinary.among(keys).stating_in(keys)
+
+
+def _answer(
+    rt: Runtime,
+    view: View,
+    place: Workspace,
+    bounds: Bounds,
+    query: str,
+    options: ChatOptions,
+    session: Session | None,
+    config: Resolved,
+    remote: Remote,
+    cards: dict[str, list[str]] | None = None,
+    asked: Peer | None = None,
+) -> Answer:
+    reasoner, notice = _reasoner(rt, view, place, options.level)
+    recent = [] if session is None else evidence.tail(view, session, rt.settings.dialectic.session_history_max_tokens)
+    found = evidence.gather(rt, reasoner, view, bounds, query, options.level, recent, remote)
+    # The cards of a peer's chat are given along; over a whole workspace there are too many, so each is looked up by itself.
+    # Not within a scope: a card is written from all that is known of its peer, whatever session it was said in.
+    tools = Tools(rt, place.slug, bounds, has_cards=asked is None and options.scope is None and config.card_use)
+    request = AnswerRequest(
+        question=query,
+        subject=bounds.subject.slug if bounds.subject is not None else None,
+        evidence=found.ranked(),
+        cards=cards or {},
+        recent=[_utterance(message) for message in recent],
+        level=options.level,
+        response_format=None if options.response_format is None else dict(options.response_format),
+        instructions=config.instructions.get("dialectic"),
+        asker=None if asked is None else asked.slug,
+        asked_at=rt.clock(),
+        names=_names(view, place, bounds.subject, asked, recent),
+        tools=tools,
+        stream=options.stream,
+        model_is_spent=notice is SPENT,
+        origin=Origin(place.key, place.slug, new_uid()),
+    )
+    return Answer(rt, reasoner, request, session.slug if session else None, found, tools, notice)
+
+
+def _names(view: View, place: Workspace, subject: Peer | None, asked: Peer | None, recent: Sequence[Message]) -> dict[str, str]:
+    """What those are called by whom and among whom it is asked."""
+    known = {peer.slug: peer for peer in (subject, asked) if peer is not None}
+    others = sorted({message.author for message in recent} - known.keys())
+    known |= view.peers.by_slugs(place.key, others) if others else {}
+    return shown_names(view, place.key, known.values())
+
+
+def _reasoner(rt: Runtime, view: View, place: Workspace, level: str) -> tuple[Reasoner, str | None]:
+    """Who answers, and why it is another than is configured."""
+    task = choice.answer(level)
+    if not rt.reasoner_can(task, Capability.COSTLY) or budget.may_spend(rt, view, place):
+        return rt.reasoner_for(task), None
+    return rt.reasoner(choice.WITHOUT_MODEL), SPENT
+
+
+def _utterance(message: Message) -> Utterance:
+    return Utterance(message.key, message.uid, message.author, message.content, message.created_at, new=False)

@@ -1,0 +1,238 @@
+"""What an answer may rest on: found by recall, put into one order, and told of afterwards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import zip_longest
+
+from memservice.domain import ranking
+from memservice.domain.filters import TRUE, all_of, where
+from memservice.domain.records import EXPLICIT, LEVELS, PEER, Conclusion, Message, Peer, Session
+from memservice.domain.text.analysis import analyse
+from memservice.domain.text.words import MONTHS
+from memservice.runtime import Runtime
+from memservice.services.auth.bounds import Bounds
+from memservice.services.indexing import CONCLUSION
+from memservice.services.peers import spoken_name
+from memservice.services.retrieval import (
+    query_embedding,
+    search,
+)
+from memservice.services.retrieval.query_embedding import (
+    NOT_ASKED,
+    Remote,
+)
+from memservice.services.retrieval.search import (
+    Found,
+    Question,
+)
+from memservice.spi.capabilities import Capability
+from memservice.spi.index_filter import Where
+from memservice.spi.reasoner import Evidence, Reasoner
+from memservice.spi.repositories.base import NEWEST
+from memservice.spi.storage import View
+
+PER_KIND = {"minimal": 10}
+"""Conclusions, and messages, that are looked up for a question, by reasoning level."""
+PER_KIND_ELSE = 25
+MESSAGES_AHEAD = 10
+"""Messages that are looked up for a reasoner that can look up more by itself."""
+DERIVED = tuple(level for level in LEVELS if level != EXPLICIT)
+
+SAME = 0.5
+"""Cosine similarity, by an embedder that knows no paraphrases, from which texts without a common word are about the same."""
+
+
+MAX_WORDS = 64
+"""Words of a query that may be the id of a peer."""
+
+_WORD = re.compile(r"[A-Za-z0-9_-]{1,512}")
+_QUESTION = frozenset("?？؟")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A step that a reasoner took by itself, not one of the look-ups that are made for it."""
+
+    tool_name: str
+    tool_input: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Collated:
+    """All that was read for an answer, each thing once, in the order in which it was read. Broader than what the answer cites."""
+
+    conclusions: Sequence[Conclusion] = ()
+    """Their `source_ids` are lists here, never null."""
+    messages: Sequence[Message] = ()
+    tool_calls: Sequence[ToolCall] = ()
+    reasoning_trace_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What was found for a question, each kind best first, and the latest messages of the session, oldest first."""
+
+    conclusions: Sequence[Conclusion]
+    messages: Sequence[Message]
+    recent: Sequence[Message] = ()
+
+    def ranked(self) -> list[Evidence]:
+        """Both kinds in one order, by rank."""
+        pairs = zip_longest(map(of_conclusion, self.conclusions), map(of_message, self.messages))
+        return [item for pair in pairs for item in pair if item is not None]
+
+    def collated(self) -> Collated:
+        messages = {message.key: message for message in (*self.messages, *self.recent)}
+        return Collated([replace(row, source_ids=row.source_ids or []) for row in self.conclusions], list(messages.values()))
+
+
+def of_conclusion(row: Conclusion) -> Evidence:
+    return Evidence(
+        "conclusion",
+        row.uid,
+        row.content,
+        row.said_at,
+        about=row.observed,
+        level=row.level,
+        observer=row.observer,
+        session=row.session,
+        source_ids=tuple(row.source_ids or ()),
+    )
+
+
+def of_message(row: Message, asked_for: bool = True) -> Evidence:
+    return Evidence("message", row.uid, row.content, row.created_at, author=row.author, session=row.session, asked_for=asked_for)
+
+
+def gather(
+    rt: Runtime,
+    reasoner: Reasoner,
+    view: View,
+    bounds: Bounds,
+    query: str,
+    level: str,
+    recent: Sequence[Message],
+    remote: Remote = NOT_ASKED,
+) -> Gathered:
+    """The best conclusions and messages for a question. A question after nothing in particular gets the newest about its subject.
+
+    A reasoner that asks a model tells by itself what belongs to the question from what was merely nearest to it. It gets as many
+    conclusions that were stated as such that were drawn, so that neither crowd the others out.
+    """
+    number = PER_KIND.get(level, PER_KIND_ELSE)
+    question = search.understand(view, bounds.workspace, query)
+    wish = _Wish(question, bounds.subject or question.named or _spelt(view, bounds.workspace, query))
+    if wish.is_general:
+        return Gathered(_newest_conclusions(view, bounds, wish, number), _newest_messages(rt, view, bounds, wish, number), recent)
+    if Capability.COSTLY in reasoner.capabilities:
+        explicit = _conclusions(rt, view, bounds, query, number, remote, (EXPLICIT,))
+        derived = _conclusions(rt, view, bounds, query, number, remote, DERIVED)
+        messages = search.find_messages(rt, view, bounds, query, MESSAGES_AHEAD, remote)
+        return Gathered([*explicit, *derived], messages, recent)
+    found = _found(rt, view, bounds, query, number, remote)
+    messages = search.find_messages(rt, view, bounds, query, number, remote)
+    if not query_embedding.understands(rt, view.spaces.active(bounds.workspace, CONCLUSION)):
+        found = [item for item in found if wish.meets_conclusion(item)]
+        messages = wish.relevant_messages(messages)
+    return Gathered(distinct([item.conclusion for item in found])[:number], messages, recent)
+
+
+def _spelt(view: View, workspace: int, query: str) -> Peer | None:
+    """The one peer whose id is a word of the query, for ids that are ordinary words too and are not taken for names elsewhere."""
+    words = dict.fromkeys(_WORD.findall(query))
+    found = [peer for peer in view.peers.by_slugs(workspace, list(words)[:MAX_WORDS]).values() if peer.kind == PEER]
+    return found[0] if len(found) == 1 else None
+
+
+def _found(rt: Runtime, view: View, bounds: Bounds, query: str, number: int, remote: Remote, levels: tuple[str, ...] = ()) -> list[Found]:
+    """Twice as many conclusions as are wanted, since several observers may hold the same."""
+    if bounds.no_conclusions:
+        return []
+    if levels:
+        bounds = bounds.concluding(where(level=levels), Where(levels=levels))
+    return search.find_conclusions(rt, view, bounds, query, number * 2, remote=remote)
+
+
+def _conclusions(
+    rt: Runtime, view: View, bounds: Bounds, query: str, number: int, remote: Remote, levels: tuple[str, ...]
+) -> list[Conclusion]:
+    return distinct([item.conclusion for item in _found(rt, view, bounds, query, number, remote, levels)])[:number]
+
+
+def distinct(rows: Sequence[Conclusion]) -> list[Conclusion]:
+    kept: dict[tuple[int, str], Conclusion] = {}
+    for row in rows:
+        kept.setdefault((row.observed_key, row.fingerprint), row)
+    return list(kept.values())
+
+
+def _newest_conclusions(view: View, bounds: Bounds, wish: _Wish, number: int) -> list[Conclusion]:
+    if bounds.no_conclusions:
+        return []
+    about = TRUE if wish.subject is None else where(observed_key=wish.subject.key)
+    return distinct(view.conclusions.page(bounds.workspace, all_of(bounds.condition, about), NEWEST, limit=number * 2))[:number]
+
+
+def _newest_messages(rt: Runtime, view: View, bounds: Bounds, wish: _Wish, number: int) -> list[Message]:
+    said = TRUE if wish.subject is None else where(author_key=wish.subject.key)
+    return search.find_messages(rt, view, bounds.saying(said), "", number)
+
+
+@cache
+def _asking() -> frozenset[str]:
+    """Terms of questions after anything that is known."""
+    return frozenset(
+        analyse(
+            "know known tell describe description summarize summarise summary overview remember recall learn learned person people user "
+            "peer information info detail details fact facts anything something everything thing things"
+        )
+    )
+
+
+class _Wish:
+    """What a question is after, so that what merely stands nearest can be told from what has to do with it.
+
+    Only words are compared. It serves where nobody else judges: a search always finds something, and an answer that is made of it
+    would claim to know.
+    """
+
+    def __init__(self, question: Question, subject: Peer | None) -> None:
+        self.subject = subject
+        own = frozenset(analyse(f"{subject.slug} {spoken_name(subject)}")) if subject is not None else frozenset()
+        wanted = frozenset(question.terms) - own - _asking()
+        self._named = {key: terms for key, terms in question.names.items() if subject is None or key != subject.key}
+        self._names = frozenset(term for terms in self._named.values() for term in terms)
+        self._wanted = wanted - self._names
+        self.is_general = not wanted
+
+    def meets_conclusion(self, item: Found) -> bool:
+        near = item.similarity is not None and item.similarity >= SAME
+        return near or not (self._wanted or self._names).isdisjoint(analyse(item.conclusion.content))
+
+    def relevant_messages(self, messages: Sequence[Message]) -> list[Message]:
+        """Those with a word of the question, and those that follow one that asks: an answer need not repeat its question."""
+        met = [message for message in messages if self._meets_message(message)]
+        places = {(message.session_key, message.seq) for message in met}
+        asking = [message for message in met if not _QUESTION.isdisjoint(message.content)]
+        places |= {(message.session_key, message.seq + step) for message in asking for step in range(1, ranking.REACH + 1)}
+        return [message for message in messages if (message.session_key, message.seq) in places]
+
+    def _meets_message(self, message: Message) -> bool:
+        if not self._wanted and message.author_key in self._named:
+            return True
+        day = message.created_at
+        terms = analyse(f"{day.day} {MONTHS[day.month - 1]} {day.year} {message.content}")
+        return not (self._wanted or self._names).isdisjoint(terms)
+
+
+def tail(view: View, session: Session, budget: int) -> list[Message]:
+    """The latest messages of a session that have no more than `budget` tokens together, oldest first."""
+    if budget <= 0 or session.message_count == 0:
+        return []
+    before = view.messages.seq_reaching(session.key, session.token_total - budget) if session.token_total > budget else 0
+    first = session.message_count + 1 if before is None else before + 1
+    return view.messages.run(session.key, first, session.message_count)

@@ -1,0 +1,68 @@
+"""Deleting sessions and workspaces: gone for callers at once, erased by a task."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from memservice.domain.errors import Conflict
+from memservice.domain.filters import where
+from memservice.domain.records import ACTIVE, DELETING, Session, Workspace
+from memservice.runtime import Runtime
+from memservice.services import (
+    sessions,
+    workspaces,
+)
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
+from memservice.services.tasks import outbox
+from memservice.spi.storage import View
+
+log = logging.getLogger("memservice.keys")
+
+
+def delete_session(rt: Runtime, who: Principal, workspace: str, slug: str) -> None:
+    """From now on the session cannot be written to, and its keys are revoked; it keeps its name until it is erased. NotFound unless it is
+    active."""
+    policy.require(who, workspace, session=slug)
+
+    def change(view: View) -> int:
+        place, session = sessions.require(view, workspace, slug, lock=True)
+        return begin_erasure(rt, view, place, session)
+
+    _log_revoked(rt.storage.write(change), "session")
+
+
+def begin_erasure(rt: Runtime, view: View, workspace: Workspace, session: Session) -> int:
+    """Give up a session whose row the caller holds. Returns how many keys were revoked with it."""
+    view.sessions.save(replace(session, state=DELETING))
+    view.tasks.add([outbox.erase_session(rt, session)])
+    return view.keys.revoke_of(rt.clock(), workspace.slug, session.slug)
+
+
+def delete_workspace(rt: Runtime, who: Principal, slug: str, *, with_sessions: bool = False) -> Workspace:
+    """From now on there is no such workspace, its keys are revoked, and its id is free. Returns what it was.
+
+    Conflict while a session is active, unless they are to go `with_sessions`; archived ones do not count.
+    """
+    policy.require(who, slug)
+
+    def change(view: View) -> tuple[Workspace, int]:
+        found = view.workspaces.by_slug(slug, lock=True)
+        if found is None:
+            raise workspaces.not_found(slug)
+        active = 0 if with_sessions else view.sessions.count(found.key, where(state=ACTIVE))
+        if active:
+            raise Conflict(f"Workspace {slug} has {active} active session(s): delete them first")
+        view.workspaces.save(replace(found, state=DELETING))
+        view.tasks.add([outbox.erase_workspace(rt, found)])
+        return found, view.keys.revoke_of(rt.clock(), found.slug)
+
+    was, revoked = rt.storage.write(change)
+    _log_revoked(revoked, "workspace")
+    return was
+
+
+def _log_revoked(number: int, of: str) -> None:
+    if number:
+        log.info("revoked %d keys together with their %s", number, of)

@@ -1,0 +1,191 @@
+"""What was said to models and by them, for operators who ask for it. It holds what users wrote: nothing of it goes anywhere by default."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from memservice.domain.ids import new_uid
+from memservice.runtime import Runtime
+from memservice.services import private_files
+from memservice.services.events.model_calls import category_of
+from memservice.settings.service import Telemetry
+from memservice.spi.llm import ModelCall, Tool, ToolCall, Turn
+from memservice.telemetry.events import EmbeddingCallTraced, Event, LlmCallTraced, TraceContent
+from memservice.telemetry.exporter import Exporter
+
+log = logging.getLogger("memservice.telemetry")
+
+CONTENTS_KEPT = 10_000
+"""Texts that were sent once and need not be sent again for each call that repeats them."""
+OWN_ROLES = ("system", "tool_schema")
+"""Roles whose text the service wrote itself."""
+
+
+class TraceEvents:
+    """A listener of calls, which sends trace events through an exporter of their own: nobody else hears them."""
+
+    def __init__(self, rt: Runtime, exporter: Exporter) -> None:
+        self._rt = rt
+        self._exporter = exporter
+        self._settings: Telemetry = rt.settings.telemetry
+        self._sent: OrderedDict[str, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __call__(self, call: ModelCall) -> None:
+        if self._settings.trace_purposes and call.purpose not in self._settings.trace_purposes:
+            return
+        if call.embedding:
+            self._emit(_of_embedder(call))
+        elif call.request is not None:
+            self._of_model(call)
+
+    def _emit(self, event: Event) -> None:
+        self._exporter(event, self._rt.clock())
+
+    def _of_model(self, call: ModelCall) -> None:
+        request, answer = call.request, call.answer
+        assert request is not None
+        contents = _Contents(self._settings.trace_max_bytes)
+        system = [contents.turn(turn) for turn in request.turns if turn.role == "system"]
+        said = tuple(contents.turn(turn) for turn in request.turns if turn.role != "system")
+        schemas = tuple(contents.tool(tool) for tool in request.tools)
+        output = None if answer is None or not answer.content else contents.add("assistant", answer.content)
+        for content in contents.found:
+            if self._is_new(content.content_hash):
+                self._emit(content)
+        self._emit(
+            LlmCallTraced(
+                trace_id=call.run_id,
+                span_id=new_uid(),
+                iteration=call.iteration,
+                step_seq=call.iteration or 0,
+                attempt=call.attempt,
+                was_fallback=call.is_fallback,
+                call_purpose=call.purpose,
+                parent_category=category_of(call),
+                transport=call.transport,
+                model=call.model,
+                input_message_refs=said,
+                system_prompt_ref=system[0] if system else None,
+                tool_schema_refs=schemas,
+                tool_choice=request.tool_choice,
+                output_content_ref=output,
+                output_tool_calls=_calls(answer.tool_calls if answer else ()),
+                output_signatures=(),
+                finish_reason=call.finish_reason,
+                provider_input_tokens=call.input_tokens,
+                provider_output_tokens=call.output_tokens,
+                cache_read_tokens=call.cache_read_tokens,
+                cache_creation_tokens=call.cache_write_tokens,
+                was_truncated=contents.truncated,
+            )
+        )
+
+    def _is_new(self, content_hash: str) -> bool:
+        with self._lock:
+            known = content_hash in self._sent
+            self._sent[content_hash] = None
+            self._sent.move_to_end(content_hash)
+            if len(self._sent) > CONTENTS_KEPT:
+                self._sent.popitem(last=False)
+        return not known
+
+
+class _Contents:
+    """The texts of one call, each under the hash of all that it is."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self.found: list[TraceContent] = []
+        self.truncated = False
+        self._most = most_bytes
+
+    def turn(self, turn: Turn) -> str:
+        return self.add(turn.role, turn.content, turn.tool_call_id, _calls(turn.tool_calls))
+
+    def tool(self, tool: Tool) -> str:
+        return self.add("tool_schema", _json({"name": tool.name, "description": tool.description, "parameters": tool.parameters}))
+
+    def add(self, role: str, content: str, tool_call_id: str | None = None, tool_calls: tuple[dict[str, Any], ...] = ()) -> str:
+        whole = _json([role, content, tool_call_id, tool_calls]).encode("utf-8", "surrogatepass")
+        found = hashlib.sha256(whole).hexdigest()
+        data = content.encode("utf-8", "surrogatepass")
+        if len(data) > self._most:
+            self.truncated = True
+            content = data[: self._most].decode("utf-8", "ignore")
+        self.found.append(
+            TraceContent(
+                content_hash=found,
+                role=role,
+                content=content,
+                tool_call_id=tool_call_id,
+                tool_calls=tool_calls,
+                honcho_authored=role in OWN_ROLES,
+            )
+        )
+        return found
+
+
+class TraceFile:
+    """A listener of calls that appends each exchange with a language model to a private file, one JSON object a line."""
+
+    def __init__(self, rt: Runtime, path: Path) -> None:
+        self._rt = rt
+        self._path = path
+        self._lock = threading.Lock()
+
+    def __call__(self, call: ModelCall) -> None:
+        if call.request is None:
+            return
+        line = {
+            "time": self._rt.clock().isoformat(),
+            "purpose": call.purpose,
+            "workspace": call.workspace,
+            "run_id": call.run_id,
+            "iteration": call.iteration,
+            "attempt": call.attempt,
+            "transport": call.transport,
+            "model": call.model,
+            "outcome": call.outcome,
+            "error_class": call.error_class,
+            "duration_ms": call.duration_ms,
+            "input_tokens": call.input_tokens,
+            "output_tokens": call.output_tokens,
+            "input": [{"role": turn.role, "content": turn.content, "tool_calls": _calls(turn.tool_calls)} for turn in call.request.turns],
+            "output": None if call.answer is None else call.answer.content,
+            "output_tool_calls": _calls(call.answer.tool_calls if call.answer else ()),
+        }
+        with self._lock, private_files.append(self._path) as file:
+            file.write(_json(line) + "\n")
+
+
+def _of_embedder(call: ModelCall) -> Event:
+    return EmbeddingCallTraced(
+        trace_id=call.run_id,
+        span_id=new_uid(),
+        iteration=call.iteration,
+        step_seq=call.iteration or 0,
+        attempt=call.attempt,
+        call_purpose=call.purpose,
+        parent_category=category_of(call),
+        provider=call.transport,
+        model=call.model,
+        provider_input_tokens=call.input_tokens,
+        provider_output_tokens=call.output_tokens,
+        input_count=call.input_count,
+        was_truncated=False,
+    )
+
+
+def _calls(calls: Sequence[ToolCall]) -> tuple[dict[str, Any], ...]:
+    return tuple({"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,271 @@
+"""Contexts: what to put before a model that is about to speak in a session, or about a peer, within a budget of tokens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memservice.domain import tokens
+from memservice.domain.errors import InvalidInput, Problem
+from memservice.domain.records import LONG, SHORT, Message, Peer, Session, Summary, Workspace
+from memservice.domain.values import name_problem
+from memservice.runtime import Runtime
+from memservice.services import (
+    cards,
+    scopes,
+    validation,
+    visibility,
+)
+from memservice.services.auth import policy
+from memservice.services.auth.bounds import (
+    MAX_SESSIONS,
+    bounds_for,
+)
+from memservice.services.auth.principal import Principal
+from memservice.services.events import emit
+from memservice.services.retrieval import (
+    representation,
+    search,
+)
+from memservice.services.retrieval.query_embedding import (
+    NOT_ASKED,
+    Remote,
+)
+from memservice.services.retrieval.representation import RepresentationOptions
+from memservice.services.retrieval.representation_text import (
+    Selection,
+    markdown,
+    plain,
+)
+from memservice.spi.storage import View
+
+SUMMARY_SHARE = 0.4
+"""The share of the budget that a summary may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerContext:
+    peer: str
+    target: str
+    known: Selection
+    card: list[str] | None
+
+    @property
+    def representation(self) -> str:
+        """What is known, as Markdown."""
+        return markdown(self.known)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContextOptions:
+    tokens: int | None = None
+    summary: bool = True
+    search_query: str | None = None
+    peer_target: str | None = None
+    peer_perspective: str | None = None
+    scope: str | None = None
+    sessions: Sequence[str] | None = None
+    limit_to_session: bool = False
+    search_top_k: int | None = None
+    search_max_distance: float | None = None
+    include_most_frequent: bool = False
+    max_conclusions: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    session: str
+    messages: Sequence[Message]
+    """One contiguous tail of the session, oldest first."""
+    summary: Summary | None
+    known: Selection | None
+    """Of the target; None where none was asked for."""
+    card: list[str] | None
+
+    @property
+    def representation(self) -> str | None:
+        """What is known of the target, as Markdown."""
+        return None if self.known is None else markdown(self.known)
+
+
+def of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: RepresentationOptions) -> PeerContext:
+    """Representation and card of what the peer knows of the target. NotFound for a peer that does not exist."""
+    policy.require(who, workspace, peer=peer)
+    began = time.perf_counter()
+    remote = search.remote_vectors(rt, workspace, options.search_query, "session_context_search") if options.search_query else NOT_ASKED
+    with rt.storage.read() as view:
+        # First, since it refuses scopes.
+        pair = representation.pair_for(view, who, workspace, peer, options, "query")
+        card = cards.of(view, workspace, peer, options.target)
+        known = Selection()
+        if pair is not None:
+            known = representation.select(rt, view, pair, options, rt.settings.representation.max_tokens, remote)
+    found = PeerContext(peer, options.target or peer, known, card)
+    emit.peer_context(rt, workspace, options, found, began)
+    return found
+
+
+def of_session(rt: Runtime, who: Principal, workspace: str, session: str, options: SessionContextOptions) -> SessionContext:
+    """Summary, newest messages and, with a target, representation and card, within a budget of tokens.
+
+    The budget pays for representation and card first; a summary may take 40 % of what is left, messages get all the rest.
+    """
+    began = time.perf_counter()
+    found = _of_session(rt, who, workspace, session, options)
+    emit.session_context(rt, workspace, options, found, began)
+    return found
+
+
+def _of_session(rt: Runtime, who: Principal, workspace: str, session: str, options: SessionContextOptions) -> SessionContext:
+    policy.require(who, workspace, session=session, member=True)
+    observer = options.peer_perspective or options.peer_target
+    if observer:
+        policy.require_own_peer(who, observer)
+    if options.scope is not None:
+        policy.refuse_narrow(who)
+    _check(session, options)
+    policy.require_sessions(who, options.sessions or ())
+    limit = rt.settings.app.get_context_max_tokens
+    budget = limit if options.tokens is None else options.tokens
+    if budget > limit:
+        raise InvalidInput(Problem(("query", "tokens"), f"Input should be less than or equal to {limit}", "less_than_equal"))
+    query = options.search_query if options.peer_target else None
+    remote = search.remote_vectors(rt, workspace, query, "session_context_search") if query else NOT_ASKED
+    with rt.storage.read() as view:
+        policy.require_memberships(view, who, options.sessions or ())
+        located = visibility.locate(view, workspace, session=session)
+        known: Selection | None = None
+        card: list[str] | None = None
+        if options.peer_target:
+            known, card, spent = _about_target(rt, view, who, workspace, located.workspace, located.session, options, budget, remote)
+            budget -= spent
+        found = located.session
+        if found is None or budget <= 0:
+            return SessionContext(session, [], None, known, card)
+        summary = _summary(view, found, budget) if options.summary else None
+        messages = _tail(view, found, budget - (summary.tokens if summary else 0), summary)
+        return SessionContext(session, messages, summary, known, card)
+
+
+def _check(session: str, options: SessionContextOptions) -> None:
+    target = options.peer_target or None
+    if options.peer_perspective and not target:
+        raise _refused("peer_perspective", "peer_target must be provided if peer_perspective is provided")
+    if options.scope is not None:
+        if options.peer_perspective:
+            raise _refused("scope", "scope cannot be combined with peer_perspective")
+        if not target:
+            raise _refused("scope", "peer_target must be provided if scope is provided")
+    if options.sessions is None:
+        return
+    if options.scope is not None:
+        raise _refused("sessions", "sessions cannot be combined with scope")
+    if options.limit_to_session:
+        raise _refused("sessions", "sessions cannot be combined with limit_to_session")
+    if not target:
+        raise _refused("sessions", "peer_target must be provided if sessions is provided")
+    if len(options.sessions) > MAX_SESSIONS:
+        raise _refused("sessions", f"At most {MAX_SESSIONS} sessions can be listed, got {len(options.sessions)}")
+    for index, name in enumerate(options.sessions):
+        problem = name_problem(name)
+        if problem:
+            raise InvalidInput.at("query", "sessions", index, message=problem)
+    if session not in options.sessions:
+        raise _refused("sessions", "sessions must contain the session of the path")
+
+
+def _refused(field: str, message: str) -> InvalidInput:
+    return InvalidInput.at("query", field, message=message)
+
+
+def _about_target(
+    rt: Runtime,
+    view: View,
+    who: Principal,
+    workspace: str,
+    place: Workspace | None,
+    session: Session | None,
+    options: SessionContextOptions,
+    budget: int,
+    remote: Remote,
+) -> tuple[Selection, list[str] | None, int]:
+    """What is known, the card, and the tokens that both cost."""
+    target = options.peer_target or ""
+    found: dict[str, Peer] = {}
+    observer: Peer | None = None
+    allowed: tuple[int, ...] | None = None
+    caller = None if place is None else bounds_for(view, who, place)
+    if place is not None:
+        found = view.peers.by_slugs(place.key, [name for name in (target, options.peer_perspective) if name])
+        validation.refuse_scope(target, found.get(target), ("query", "peer_target"))
+        if options.peer_perspective:
+            validation.refuse_scope(
+                options.peer_perspective, found.get(options.peer_perspective), ("query", "peer_perspective"), unknown_too=False
+            )
+        observer = found.get(options.peer_perspective or target)
+        if options.scope is not None:
+            observer = scopes.find(view, place, options.scope)
+        allowed = _allowed_sessions(view, place, session, options)
+    elif options.scope is not None:
+        raise scopes.missing(options.scope, workspace)
+    elif options.limit_to_session or options.sessions is not None or who.is_session:
+        allowed = ()
+    card: list[str] | None = None
+    if allowed is None and (caller is None or caller.has_cards):
+        # What a card says cannot be told apart by session, so it is left out whenever only some sessions may speak.
+        if observer is None:
+            raise cards.no_observer(workspace, options.peer_perspective or target)
+        card = cards.held(view, observer, target)
+    observed = found.get(target)
+    selection = Selection()
+    if caller is not None and observer is not None and observed is not None:
+        wanted = RepresentationOptions(
+            search_query=options.search_query,
+            search_top_k=options.search_top_k,
+            search_max_distance=options.search_max_distance,
+            include_most_frequent=options.include_most_frequent,
+            max_conclusions=options.max_conclusions,
+        )
+        # Half of a small budget at most, so that the session itself still gets a word in.
+        share = min(rt.settings.representation.max_tokens, max(budget // 2, 0))
+        pair = representation.pair_of(caller, observer, observed, allowed)
+        selection = representation.select(rt, view, pair, wanted, share, remote)
+    spent = tokens.count(plain(selection)) + (tokens.count("\n".join(card)) if card else 0)
+    return selection, card, spent
+
+
+def _allowed_sessions(view: View, place: Workspace, session: Session | None, options: SessionContextOptions) -> tuple[int, ...] | None:
+    if options.limit_to_session:
+        return () if session is None else (session.key,)
+    if options.sessions is not None:
+        return representation.session_keys(view, place, options.sessions)
+    return None
+
+
+def _summary(view: View, session: Session, budget: int) -> Summary | None:
+    """The longer of the summaries that fit into their share of the budget."""
+    found = view.summaries.of_session(session.key)
+    cap = int(budget * SUMMARY_SHARE)
+    short, long = found.get(SHORT), found.get(LONG)
+    if long is not None and long.tokens <= cap and long.tokens > (short.tokens if short else 0):
+        return long
+    if short is not None and 0 < short.tokens <= cap:
+        return short
+    return None
+
+
+def _tail(view: View, session: Session, budget: int, summary: Summary | None) -> Sequence[Message]:
+    """The newest messages whose tokens fit the budget, oldest first, back to the last one that the summary covers."""
+    if budget < 0 or session.message_count == 0:
+        return []
+    first = 1
+    if session.token_total > budget:
+        # The message before the first that fits is the first one at which all that follows is within the budget.
+        before = view.messages.seq_reaching(session.key, session.token_total - budget)
+        first = session.message_count + 1 if before is None else before + 1
+    if summary is not None:
+        covered = view.messages.by_keys([summary.message_key]).get(summary.message_key)
+        if covered is not None:
+            first = max(first, covered.seq)
+    return view.messages.run(session.key, first, session.message_count)

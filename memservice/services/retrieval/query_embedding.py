@@ -1,0 +1,104 @@
+"""Vectors of queries. A query may wait a bounded time for a remote embedder; without a vector, text alone answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late
+from contextvars import copy_context
+from threading import Lock
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from memservice.domain.records import Space
+from memservice.runtime import Runtime
+from memservice.services.retrieval import circuit_breaker
+from memservice.spi.capabilities import Capability
+from memservice.spi.embedding import Embedder
+from memservice.spi.llm import ModelFailure
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
+
+log = logging.getLogger("memservice.recall")
+
+Remote = Mapping[str, "Vector"]
+"""Vectors of one query by embedders that must not be asked while a view is open, by the id of the embedder."""
+NOT_ASKED: Remote = MappingProxyType({})
+
+_THREADS = 8
+_pool: ThreadPoolExecutor | None = None
+_pool_lock = Lock()
+
+
+def _executor() -> ThreadPoolExecutor:
+    """Made at first use, so that it belongs to the process that uses it."""
+    global _pool
+    with _pool_lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="embed-query")
+        return _pool
+
+
+def query_vector(rt: Runtime, embedder: Embedder, text: str) -> Vector | None:
+    """The query's vector; None if it has no content, or the embedder failed or took too long (which is logged), now or a moment ago."""
+    if not text.strip():
+        return None
+    if Capability.INLINE in embedder.capabilities:
+        return _content(embedder.embed([text], "query")[0])
+    rest = circuit_breaker.of(rt)
+    if not rest.may_ask(embedder.id):
+        return None
+    seconds = rt.settings.search.embed_timeout_seconds
+    future = _executor().submit(copy_context().run, embedder.embed, [text], "query")
+    try:
+        vector = future.result(seconds)[0]
+    except Late:
+        future.cancel()
+        rest.did_not_answer(embedder.id)
+        log.warning("the embedder %s did not answer a query within %s s: searching by text alone", embedder.id, seconds)
+    except Exception as error:  # whatever a provider raises, a search still answers
+        if isinstance(error, ModelFailure) and error.retryable:  # else it may be this query that it cannot take
+            rest.did_not_answer(embedder.id)
+        log.warning("the embedder %s failed on a query (%s): searching by text alone", embedder.id, type(error).__name__)
+    else:
+        rest.answered(embedder.id)
+        return _content(vector)
+    return None
+
+
+def remote_vectors(rt: Runtime, embedders: Iterable[str], text: str) -> Remote:
+    """The query's vectors by those of these embedders that can be opened here and are not inline; asked with no view open."""
+    found: dict[str, Vector] = {}
+    for name in sorted(set(embedders)):
+        embedder = rt.embedder_of(name)
+        if embedder is not None and Capability.INLINE not in embedder.capabilities:
+            vector = query_vector(rt, embedder, text)
+            if vector is not None:
+                found[name] = vector
+    return found
+
+
+def vector_in(rt: Runtime, space: Space | None, text: str, remote: Remote) -> Vector | None:
+    """The query's vector by the very embedder that the space was built by: an inline one is asked now, another was before (`remote`).
+    None where there is none or it cannot be had."""
+    if space is None:
+        return None
+    vector = remote.get(space.embedder)
+    if vector is None:
+        embedder = rt.embedder_of(space.embedder)
+        if embedder is None or Capability.INLINE not in embedder.capabilities:
+            return None
+        vector = query_vector(rt, embedder, text)
+    return vector if vector is not None and len(vector) == space.dimension else None
+
+
+def understands(rt: Runtime, space: Space | None) -> bool:
+    """Do the vectors of this space tell what texts say? Those of no space would be the configured embedder's."""
+    embedder = rt.embedder if space is None else rt.embedder_of(space.embedder)
+    return embedder is not None and Capability.SEMANTIC in embedder.capabilities
+
+
+def _content(vector: Vector) -> Vector | None:
+    return vector if vector.any() else None

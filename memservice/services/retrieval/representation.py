@@ -1,0 +1,226 @@
+"""Representations: what one peer knows of another, chosen for a purpose and within a budget.
+
+Without a query the newest (and, if asked, the most often derived) conclusions are chosen. With one, conclusions and verbatim messages
+are ranked together and taken best first; only what is left of the budget goes to the newest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memservice.domain import tokens
+from memservice.domain.errors import InvalidInput
+from memservice.domain.filters import Node, all_of, recall_allowlist, where
+from memservice.domain.records import Conclusion, Message, Peer, Workspace
+from memservice.runtime import Runtime
+from memservice.services import (
+    scopes,
+    validation,
+    visibility,
+)
+from memservice.services.auth import policy
+from memservice.services.auth.bounds import (
+    MAX_SESSIONS,
+    Bounds,
+    bounds_for,
+    seen_by,
+)
+from memservice.services.auth.principal import Principal
+from memservice.services.peers import shown_names
+from memservice.services.retrieval import search
+from memservice.services.retrieval.query_embedding import (
+    NOT_ASKED,
+    Remote,
+)
+from memservice.services.retrieval.representation_text import (
+    Selection,
+    markdown,
+)
+from memservice.spi.index_filter import Where
+from memservice.spi.repositories.base import NEWEST
+from memservice.spi.rows import Order
+from memservice.spi.storage import View
+
+FREQUENT = (Order("times_derived", descending=True), Order("created_at", descending=True), Order("key"))
+
+
+@dataclass(frozen=True, slots=True)
+class RepresentationOptions:
+    """What a caller may ask of a representation; None where nothing is said."""
+
+    target: str | None = None
+    session: str | None = None
+    filters: object = None
+    scope: str | Sequence[str] | None = None
+    search_query: str | None = None
+    search_top_k: int | None = None
+    search_max_distance: float | None = None
+    include_most_frequent: bool = False
+    max_conclusions: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Whose memory of whom, and how much of it may be looked at."""
+
+    observer: Peer
+    observed: Peer
+    bounds: Bounds
+
+
+def pair_of(caller: Bounds, observer: Peer, observed: Peer, sessions: tuple[int, ...] | None = None) -> Pair:
+    """The memory of a pair as far as the caller may learn it, from these sessions only if there is a list of them. A list admits explicit
+    conclusions only, because what was derived from several sessions carries the stamp of one."""
+    condition = where(observer_key=observer.key, observed_key=observed.key)
+    mine = caller.concluding(condition, Where(observers=(observer.key,), observed=(observed.key,)))
+    return Pair(observer, observed, mine if sessions is None else mine.among(sessions).stating_in(sessions))
+
+
+def of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: RepresentationOptions) -> str:
+    """The representation as Markdown; empty for peers and sessions that nobody knows."""
+    return markdown(known_of_peer(rt, who, workspace, peer, options))
+
+
+def known_of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: RepresentationOptions) -> Selection:
+    """What the representation is made of; nothing for peers and sessions that nobody knows."""
+    policy.require(who, workspace, peer=peer)
+    if options.scope is not None:
+        policy.refuse_narrow(who)
+    allowed = allowed_sessions(options)
+    remote = search.remote_vectors(rt, workspace, options.search_query, "search_memory") if options.search_query else NOT_ASKED
+    with rt.storage.read() as view:
+        policy.require_memberships(view, who, allowed or ())
+        pair = pair_for(view, who, workspace, peer, options)
+        if pair is None:
+            return Selection()
+        return select(rt, view, pair, options, rt.settings.representation.max_tokens, remote)
+
+
+def allowed_sessions(options: RepresentationOptions) -> list[str] | None:
+    """The sessions that alone may speak, by name; None where all may."""
+    allowed = recall_allowlist(options.filters, options.session)
+    return [options.session] if allowed is None and options.session is not None else allowed
+
+
+def pair_for(view: View, who: Principal, workspace: str, peer: str, options: RepresentationOptions, part: str = "body") -> Pair | None:
+    """Whose memory is asked for, and what the caller may learn of it; None where a peer does not exist. An unknown scope is NotFound.
+
+    `part`: where the options stood.
+    """
+    if options.scope is not None and (options.filters or options.session):
+        raise InvalidInput.at("body", "scope", message="scope cannot be combined with session_id or filters")
+    allowed = allowed_sessions(options)
+    located = view.workspaces.locate(workspace, peer=peer)
+    place = located.workspace
+    if place is None:
+        if options.scope is not None:
+            raise scopes.missing(options.scope if isinstance(options.scope, str) else options.scope[0], workspace)
+        return None
+    validation.refuse_scope(peer, located.peer, ("path", "peer_id"))
+    observed = located.peer
+    if options.target:
+        observed = view.peers.by_slug(place.key, options.target)
+        validation.refuse_scope(options.target, observed, (part, "target"))
+    observer = located.peer
+    sessions = None if allowed is None else session_keys(view, place, allowed)
+    if isinstance(options.scope, str):
+        observer = scopes.find(view, place, options.scope)
+    elif options.scope is not None:
+        sessions = scoped_sessions(view, place, options.scope)
+    if observer is None or observed is None:
+        return None
+    return pair_of(bounds_for(view, who, place), observer, observed, sessions)
+
+
+def session_keys(view: View, place: Workspace, names: Sequence[str]) -> tuple[int, ...]:
+    return tuple(session.key for session in view.sessions.by_slugs(place.key, names))
+
+
+def scoped_sessions(view: View, place: Workspace, names: Sequence[str]) -> tuple[int, ...]:
+    """The union of several scopes' sessions."""
+    keys = {member.session_key for name in names for member in scopes.member_sessions(view, scopes.find(view, place, name))}
+    if len(keys) > MAX_SESSIONS:
+        raise InvalidInput.at("body", "scope", message=f"These scopes have {len(keys)} sessions; at most {MAX_SESSIONS} can be searched")
+    return tuple(sorted(keys))
+
+
+class _Basket:
+    """What has been chosen so far, each thing once, within a number of items and a number of tokens."""
+
+    def __init__(self, items: int, budget: int | None) -> None:
+        self.items = items
+        self.budget = budget
+        self.conclusions: dict[int, Conclusion] = {}
+        self.messages: dict[int, Message] = {}
+        self._texts: set[tuple[str, str]] = set()
+
+    @property
+    def full(self) -> bool:
+        return len(self.conclusions) + len(self.messages) >= self.items or (self.budget is not None and self.budget <= 0)
+
+    def _pays(self, text: str) -> bool:
+        if self.full:
+            return False
+        if self.budget is not None:
+            cost = tokens.count(text)
+            if cost > self.budget:
+                return False
+            self.budget -= cost
+        return True
+
+    def take_conclusion(self, conclusion: Conclusion) -> None:
+        same = (conclusion.level, conclusion.fingerprint)
+        if same in self._texts or not self._pays(conclusion.content):
+            return
+        self._texts.add(same)
+        self.conclusions[conclusion.key] = conclusion
+        for key in conclusion.message_keys:
+            # A message whose statement is chosen by itself need not be quoted as well.
+            self.messages.pop(key, None)
+
+    def take_message(self, message: Message) -> None:
+        if not any(message.key in chosen.message_keys for chosen in self.conclusions.values()) and self._pays(message.content):
+            self.messages[message.key] = message
+
+
+def select(rt: Runtime, view: View, pair: Pair, options: RepresentationOptions, budget: int, remote: Remote = NOT_ASKED) -> Selection:
+    """Choose within the bounds: at most `max_conclusions` items and, for a query, at most `budget` tokens of text."""
+    if pair.bounds.no_conclusions:
+        return Selection()
+    basket = _Basket(options.max_conclusions, budget if options.search_query else None)
+    if options.search_query:
+        _take_best(rt, view, pair, options, basket, remote)
+    workspace, condition = pair.bounds.workspace, pair.bounds.condition
+    if options.include_most_frequent and not basket.full:
+        share = options.max_conclusions // (3 if options.search_query else 2)
+        for conclusion in view.conclusions.page(workspace, condition, FREQUENT, limit=share) if share else ():
+            basket.take_conclusion(conclusion)
+    if not basket.full:
+        for conclusion in view.conclusions.page(workspace, condition, NEWEST, limit=options.max_conclusions):
+            basket.take_conclusion(conclusion)
+    quoted = list(basket.messages.values())
+    speakers = shown_names(view, workspace, [pair.observed]) if quoted else {}
+    return Selection(list(basket.conclusions.values()), quoted, speakers)
+
+
+def _take_best(rt: Runtime, view: View, pair: Pair, options: RepresentationOptions, basket: _Basket, remote: Remote) -> None:
+    """Conclusions and what the observed peer said itself, ranked together by reciprocal rank, best first."""
+    query = options.search_query or ""
+    limit = min(options.search_top_k or options.max_conclusions, options.max_conclusions)
+    found = search.find_conclusions(rt, view, pair.bounds, query, limit, options.search_max_distance, remote)
+    said: list[Message] = []
+    # A message has no distance that the caller's bound could be held against.
+    if options.search_max_distance is None:
+        said = search.find_messages(rt, view, pair.bounds.saying(_quotable(view, pair)), query, limit, remote)
+    for rank in range(max(len(found), len(said))):
+        if rank < len(found):
+            basket.take_conclusion(found[rank].conclusion)
+        if rank < len(said):
+            basket.take_message(said[rank])
+
+
+def _quotable(view: View, pair: Pair) -> Node:
+    """Messages by the observed peer, in sessions that go on, that the observer can have seen."""
+    own = all_of(where(author_key=pair.observed.key), visibility.going_on(view, pair.bounds.workspace))
+    return own if pair.observer.key == pair.observed.key else all_of(own, seen_by(view, pair.observer))

@@ -1,0 +1,76 @@
+"""How far the background work is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from memservice.domain.filters import FALSE, TRUE, Node, all_of, where
+from memservice.domain.filters.ast import Any_, Contains
+from memservice.domain.records import PENDING
+from memservice.runtime import Runtime
+from memservice.services import visibility
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
+from memservice.services.tasks import outbox
+from memservice.spi.storage import View
+
+
+@dataclass(slots=True)
+class QueueStatus:
+    """Counts of tasks. `completed` counts those that rest as failed as well: nobody works on them any more."""
+
+    session_id: str | None = None
+    """The session's uid, in the entries of `sessions`."""
+    total: int = 0
+    completed: int = 0
+    in_progress: int = 0
+    pending: int = 0
+    sessions: dict[str, QueueStatus] | None = field(default=None)
+
+    def add(self, state: str, working: bool, number: int) -> None:
+        self.total += number
+        if state != PENDING:
+            self.completed += number
+        elif working:
+            self.in_progress += number
+        else:
+            self.pending += number
+
+
+def status(
+    rt: Runtime, who: Principal, workspace: str, observer: str | None = None, sender: str | None = None, session: str | None = None
+) -> QueueStatus:
+    """Counts of the tasks that users wait for. `observer` and `sender` are ORed; unknown names count nothing."""
+    policy.require(who, workspace)
+    answer = QueueStatus()
+    with rt.storage.read() as view:
+        located = visibility.locate(view, workspace, session=session or None)
+        if located.workspace is None or (session and located.session is None):
+            return answer
+        condition = _concerning(view, located.workspace.key, observer or None, sender or None)
+        if located.session is not None:
+            condition = all_of(condition, where(session_key=located.session.key))
+        counts = view.tasks.counts(located.workspace.key, outbox.USER_FACING, rt.clock(), condition)
+        keys = sorted({count.session_key for count in counts if count.session_key is not None})
+        found = {row.key: row for row in view.sessions.by_keys(keys)}
+    by_session: dict[str, QueueStatus] = {}
+    for count in counts:
+        answer.add(count.state, count.working, count.tasks)
+        row = None if count.session_key is None else found.get(count.session_key)
+        if row is not None:
+            by_session.setdefault(row.uid, QueueStatus(row.uid)).add(count.state, count.working, count.tasks)
+    answer.sessions = by_session if by_session and not session else None
+    return answer
+
+
+def _concerning(view: View, workspace: int, observer: str | None, sender: str | None) -> Node:
+    if observer is None and sender is None:
+        return TRUE
+    peers = view.peers.by_slugs(workspace, [name for name in (observer, sender) if name])
+    parts: list[Node] = []
+    if observer in peers:
+        key = peers[observer].key
+        parts += [where(observer_key=key), Contains("payload", {"observers": [key]})]
+    if sender in peers:
+        parts.append(where(observed_key=peers[sender].key))
+    return Any_(tuple(parts)) if parts else FALSE

@@ -1,0 +1,1 @@
+"""What calls of models cost: the ledger, budgets and reports."""

@@ -1,0 +1,77 @@
+"""What calls of models cost, as it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from memservice.domain.records import Workspace
+from memservice.domain.times import day_of
+from memservice.runtime import Runtime
+from memservice.services import workspaces
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
+from memservice.services.usage import budget
+from memservice.services.usage.budget import Budget
+from memservice.spi.repositories import UsageTotal
+
+DETAIL = ("day", "task", "provider", "model")
+"""What a workspace's report is divided by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Of one workspace, over the days from `since` to today."""
+
+    since: str
+    until: str
+    total: UsageTotal
+    items: Sequence[UsageTotal]
+    budget: Budget | None
+    """None: no bound."""
+
+
+def of_workspace(rt: Runtime, who: Principal, slug: str, days: int) -> Report:
+    """The last `days` days, today among them. Raises `NotFound` for a workspace that there is not."""
+    policy.require(who, slug)
+    now = rt.clock()
+    until, since = day_of(now), day_of(now - timedelta(days=days - 1))
+    with rt.storage.read() as view:
+        place = view.workspaces.by_slug(slug)
+        if place is None:
+            raise workspaces.not_found(slug)
+        items = view.usage.totals(DETAIL, workspace=place.key, since=since, until=until)
+        total = view.usage.totals((), workspace=place.key, since=since, until=until)
+        bound = budget.of(rt, view, place)
+    return Report(since, until, total[0] if total else UsageTotal(), items, bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One sum, with the name of its workspace: None for calls that belong to none, a note for one that is erased."""
+
+    total: UsageTotal
+    workspace: str | None
+
+
+def overall(
+    rt: Runtime, who: Principal, by: Sequence[str], *, workspace: str | None = None, since: str | None = None, until: str | None = None
+) -> list[Line]:
+    """Sums over all workspaces, or over one, by fields of `spi.repositories.usage.GROUPS`; days are written `2024-05-17`."""
+    if workspace is None:
+        policy.require_admin(who)
+    else:
+        policy.require(who, workspace)
+    with rt.storage.read() as view:
+        place = None if workspace is None else view.workspaces.by_slug(workspace)
+        if workspace is not None and place is None:
+            raise workspaces.not_found(workspace)
+        totals = view.usage.totals(by, workspace=None if place is None else place.key, since=since, until=until)
+        keys = {total.workspace_key for total in totals if total.workspace_key is not None}
+        named = {key: _name(view.workspaces.by_key(key), key) for key in keys}
+    return [Line(total, None if total.workspace_key is None else named[total.workspace_key]) for total in totals]
+
+
+def _name(found: Workspace | None, key: int) -> str:
+    return f"(deleted, no. {key})" if found is None else found.slug

@@ -1,0 +1,1 @@
+"""What only generation 2 of the API has."""

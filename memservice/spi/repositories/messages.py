@@ -1,0 +1,101 @@
+"""Messages and the summaries of sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from memservice.domain.filters.ast import TRUE, All, Any_, Compare, Node, all_of, where
+from memservice.domain.records import Message, Summary
+from memservice.spi.repositories.base import Noun
+from memservice.spi.rows import Order
+
+
+class Position(NamedTuple):
+    """Where a message stands, without its text: all that ranking asks of it. A search makes thousands."""
+
+    key: int
+    session_key: int
+    author_key: int
+    seq: int
+    tokens: int
+    created_at: datetime
+
+
+class Messages(Noun):
+    def by_uid(self, session: int, uid: str) -> Message | None:
+        return self.rows.get(Message, where(uid=uid, session_key=session))
+
+    def by_keys(self, keys: Sequence[int]) -> dict[int, Message]:
+        if not keys:
+            return {}
+        return {message.key: message for message in self.rows.page(Message, where(key=tuple(keys)))}
+
+    def append(self, messages: Sequence[Message]) -> list[Message]:
+        """Store new messages. `seq` and `tokens_through` were set by the caller, which holds the session's lock."""
+        return self.rows.put(messages)
+
+    def save(self, message: Message) -> Message:
+        return self.rows.put([message])[0]
+
+    def run(self, session: int, first: int, last: int, reverse: bool = False) -> list[Message]:
+        """Messages with `first` ≤ seq ≤ `last`, by seq. An index range: its cost does not depend on where it lies."""
+        condition = All((*_parts(where(session_key=session)), Compare("seq", "gte", first), Compare("seq", "lte", last)))
+        return self.rows.page(Message, condition, (Order("seq", reverse),))
+
+    def page(self, session: int, condition: Node = TRUE, reverse: bool = False, limit: int = 50, offset: int = 0) -> list[Message]:
+        """Matching messages of a session, by seq."""
+        return self.rows.page(Message, all_of(where(session_key=session), condition), (Order("seq", reverse),), limit, offset)
+
+    def count(self, session: int, condition: Node = TRUE) -> int:
+        return self.rows.count(Message, all_of(where(session_key=session), condition))
+
+    def matching(self, workspace: int, keys: Sequence[int], condition: Node) -> dict[int, Message]:
+        """Those of the messages with these keys that match."""
+        if not keys:
+            return {}
+        found = self.rows.page(Message, all_of(where(workspace_key=workspace, key=tuple(keys)), condition))
+        return {message.key: message for message in found}
+
+    def seq_reaching(self, session: int, tokens: int) -> int | None:
+        """The first seq whose `tokens_through` is at least `tokens`; None if there is none. An index look-up."""
+        found = self.rows.page(
+            Message, all_of(where(session_key=session), Compare("tokens_through", "gte", tokens)), (Order("seq"),), limit=1
+        )
+        return found[0].seq if found else None
+
+    def positions(self, keys: Sequence[int]) -> list[Position]:
+        """Positions of the messages with these keys, in no particular order."""
+        return [_position(message) for message in self.by_keys(keys).values()]
+
+    def around(self, places: Sequence[tuple[int, int]], distance: int) -> list[Position]:
+        """Positions of the messages up to `distance` before and after each (session key, seq), each once, in no particular order."""
+        if not places:
+            return []
+        near = Any_(
+            tuple(
+                All((*_parts(where(session_key=session)), Compare("seq", "gte", seq - distance), Compare("seq", "lte", seq + distance)))
+                for session, seq in places
+            )
+        )
+        return [_position(message) for message in self.rows.page(Message, near)]
+
+
+class Summaries(Noun):
+    def of_session(self, session: int) -> dict[str, Summary]:
+        """The newest summary of each kind, by kind."""
+        return {summary.kind: summary for summary in self.rows.page(Summary, where(session_key=session))}
+
+    def save(self, summary: Summary) -> Summary:
+        """Store the summary as its session's newest of that kind, in place of the one before."""
+        self.rows.delete(Summary, where(session_key=summary.session_key, kind=summary.kind))
+        return self.rows.put([summary])[0]
+
+
+def _position(message: Message) -> Position:
+    return Position(message.key, message.session_key, message.author_key, message.seq, message.tokens, message.created_at)
+
+
+def _parts(node: Node) -> tuple[Node, ...]:
+    return node.parts if isinstance(node, All) else (node,)

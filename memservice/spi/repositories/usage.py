@@ -1,0 +1,100 @@
+"""What calls of models and embedders cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memservice.domain.filters.ast import TRUE, Compare, Node, all_of, where
+from memservice.domain.records import Usage
+from memservice.spi.repositories.base import Noun
+
+SUCCESS = "success"
+GROUPS = ("day", "workspace_key", "task", "provider", "model")
+"""What totals can be grouped by."""
+ROWS_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageTotal:
+    """The sum over some calls. None in a field that it was not grouped by, and for calls that belong to no workspace."""
+
+    day: str | None = None
+    workspace_key: int | None = None
+    task: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    calls: int = 0
+    failed: int = 0
+    """Calls that gave nothing: errors, and those that were broken off."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    duration_ms: int = 0
+
+
+class Ledger(Noun):
+    def add(self, rows: Sequence[Usage]) -> list[Usage]:
+        return self.rows.put(rows) if rows else []
+
+    def tokens(self, workspace: int, day: str) -> int:
+        """Input and output tokens of a workspace's calls on one day."""
+        found = self.totals((), workspace=workspace, since=day, until=day)
+        return sum(total.input_tokens + total.output_tokens for total in found)
+
+    def totals(
+        self, by: Sequence[str], *, workspace: int | None = None, since: str | None = None, until: str | None = None
+    ) -> list[UsageTotal]:
+        """Sums by these fields of `GROUPS`, in the order of their values (null first), over the days from `since` to `until`, both
+        included. No sum where there was no call."""
+        sums: dict[tuple[int | str | None, ...], list[int]] = {}
+        last = 0
+        while found := self.rows.page(Usage, all_of(chosen(workspace, since, until), Compare("key", "gt", last)), limit=ROWS_AT_ONCE):
+            last = found[-1].key
+            for row in found:
+                counts = sums.setdefault(tuple(getattr(row, name) for name in by), [0] * 7)
+                spent = (row.input_tokens, row.output_tokens, row.cache_read_tokens, row.cache_write_tokens, row.duration_ms)
+                for place, number in enumerate((1, int(row.outcome != SUCCESS), *spent)):
+                    counts[place] += number
+        return in_order(by, [total(by, group, counts) for group, counts in sums.items()])
+
+
+def chosen(workspace: int | None, since: str | None, until: str | None) -> Node:
+    parts: list[Node] = [] if workspace is None else [where(workspace_key=workspace)]
+    parts += [] if since is None else [Compare("day", "gte", since)]
+    parts += [] if until is None else [Compare("day", "lte", until)]
+    return all_of(*parts) if parts else TRUE
+
+
+def total(by: Sequence[str], group: Sequence[int | str | None], counts: Sequence[int]) -> UsageTotal:
+    named = dict(zip(by, group, strict=True))
+    calls, failed, given, made, read, written, duration = counts
+    return UsageTotal(
+        day=_text(named.get("day")),
+        workspace_key=key if isinstance(key := named.get("workspace_key"), int) else None,
+        task=_text(named.get("task")),
+        provider=_text(named.get("provider")),
+        model=_text(named.get("model")),
+        calls=calls,
+        failed=failed,
+        input_tokens=given,
+        output_tokens=made,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        duration_ms=duration,
+    )
+
+
+def _text(value: int | str | None) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def in_order(by: Sequence[str], totals: Sequence[UsageTotal]) -> list[UsageTotal]:
+    """By the fields that they were grouped by, null first; text by code point."""
+
+    def place(found: UsageTotal) -> list[tuple[bool, int | str]]:
+        values = [getattr(found, name) for name in by]
+        return [(value is not None, "" if value is None else value) for value in values]
+
+    return sorted(totals, key=place)

@@ -1,0 +1,371 @@
+"""The one function that does background work: `run(rt, unit)`. Every runner calls it, however it learnt of the unit.
+
+A unit is worked on under a numbered lease. Its results, "task done" and "the lease is mine" are one transaction, so work that was
+interrupted anywhere is done again from its beginning and nothing is stored twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import takewhile
+from typing import Protocol
+
+from memservice.domain.errors import IndexUnavailable, MemserviceError, Unavailable
+from memservice.domain.failures import places
+from memservice.domain.records import DELETING, Lease, Task
+from memservice.domain.values import storable
+from memservice.pipeline import (
+    summarize,
+    webhook_delivery,
+)
+from memservice.pipeline.deletion import erase
+from memservice.pipeline.derive import handler as derive
+from memservice.pipeline.dream import handler as dream
+from memservice.pipeline.handler import Failed, Handler, Outcome, Patient, Prepared, TellsOfGivingUp, TellsOfRest, Unfinished, backoff
+from memservice.pipeline.indexing import (
+    delete_vectors,
+    embed,
+    index_text,
+    repair,
+)
+from memservice.pipeline.scopes import (
+    backfill as scope_backfill,
+)
+from memservice.pipeline.scopes import (
+    removal as scope_removal,
+)
+from memservice.reasoning import choice
+from memservice.reasoning.apart.reasoner import Stopped
+from memservice.runtime import Runtime
+from memservice.services import webhooks
+from memservice.services.tasks import lease_owner, outbox
+from memservice.services.usage import budget
+from memservice.spi.capabilities import Capability
+from memservice.spi.storage import View
+from memservice.telemetry.context import set_request_id, working_for
+from memservice.telemetry.events import Event
+
+log = logging.getLogger("memservice.pipeline")
+
+HANDLERS: Mapping[str, Handler] = {
+    outbox.REPRESENTATION: derive.Derive(),
+    outbox.SUMMARY: summarize.Summarise(),
+    outbox.DREAM: dream.Dream(),
+    outbox.DREAM_TIMER: dream.DreamTimer(),
+    outbox.EMBED: embed.Embed(),
+    outbox.INDEX: index_text.Index(),
+    outbox.FORGET: delete_vectors.Forget(),
+    outbox.MEND: repair.Mend(),
+    outbox.SCOPE_BACKFILL: scope_backfill.ScopeBackfill(),
+    outbox.WEBHOOK: webhook_delivery.Webhook(),
+    outbox.SCOPE_REMOVAL: scope_removal.ScopeRemoval(),
+    outbox.ERASE: erase.Erase(),
+}
+
+GATHERED = (outbox.REPRESENTATION,)
+"""Kinds of tasks that wait for company before their unit is worked on (`services.tasks.batching`)."""
+TOLD_WHEN_EMPTY = (outbox.REPRESENTATION, outbox.SUMMARY)
+"""Kinds of work whose end webhooks are told of."""
+
+REASONED = {outbox.REPRESENTATION: choice.DERIVE, outbox.SUMMARY: choice.SUMMARIZE, outbox.DREAM: choice.CONSOLIDATE}
+"""Kinds of work that ask a reasoner, and for which of its tasks."""
+
+PENDING_READ = 500
+"""Pending tasks of a unit that are looked at together."""
+SMALLER = 4
+"""How much smaller the next batch is after one that failed, and how much larger after one that did not."""
+TURN_SECONDS = 0.5
+"""A task of many steps lets other units have their turn after so long."""
+AWAY_SECONDS = 60.0
+"""Longest pause of a task whose vector index is away. It never rests: what is not in the index, or still is, would be wrong for good."""
+MAX_ERROR = 2_000
+"""Characters of an error that are kept with a task."""
+
+
+class LeaseLost(Exception):
+    """Somebody else took the unit over while this process was away."""
+
+
+@dataclass(slots=True)
+class RunReport:
+    """What a run of one unit did."""
+
+    unit: str
+    claimed: bool = False
+    done: int = 0
+    failed: int = 0
+    steps: int = 0
+    """Steps of tasks that are not finished by them."""
+    outcome: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    left: bool = False
+    """It was told to stop, and there is work that is due."""
+    last: Task | None = None
+    """The last task that was done."""
+
+
+class Stop(Protocol):
+    """Tells a run to give its unit back: an event, usually."""
+
+    def is_set(self) -> bool: ...
+
+
+def run(rt: Runtime, unit: str, stop: Stop | None = None, turn: Stop | None = None) -> RunReport:
+    """Claim a unit, do its pending tasks in order until none is due, and release it. Returns at once if somebody else holds it.
+
+    With `stop` set, the batch in hand is finished and the unit released. So it is with `turn` set, but not while it is being found out
+    which task of a batch fails: that would begin from the start. Raises `Unavailable` if the store cannot be reached; the
+    lease is then freed by the next clean-up, or runs out by itself.
+    """
+    with working_for(None):
+        never = threading.Event()
+        return _run(rt, unit, stop or never, turn or never)
+
+
+def _run(rt: Runtime, unit: str, stop: Stop, turn: Stop) -> RunReport:
+    report = RunReport(unit)
+    began = time.monotonic()
+    seconds = rt.settings.deriver.stale_session_timeout_minutes * 60
+    mine = lease_owner.this_process()
+    try:
+        lease = rt.storage.write(lambda view: view.tasks.claim(unit, mine, rt.clock(), seconds))
+        if lease is None:
+            return report
+        report.claimed = True
+        _work(rt, lease, seconds, report, stop, turn)
+    finally:
+        lease_owner.ended(mine)
+        report.seconds = time.monotonic() - began
+    log.info("%s: %d done, %d failed, %s, %.0f ms", unit, report.done, report.failed, _shown(report.outcome), report.seconds * 1000)
+    return report
+
+
+def _work(rt: Runtime, lease: Lease, seconds: float, report: RunReport, stop: Stop, turn: Stop) -> None:
+    heartbeat = Heartbeat(rt, lease, seconds)
+    try:
+        _drain(rt, lease, report, stop, turn)
+    except LeaseLost:
+        log.warning("lost the lease of %s; what was in hand was not stored", lease.unit)
+    finally:
+        heartbeat.end()
+
+
+def _shown(outcome: Counter[str]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in sorted(outcome.items())) or "nothing to tell"
+
+
+def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop) -> None:
+    most = PENDING_READ
+    begun = False
+    turn_ends = time.monotonic() + TURN_SECONDS
+    while True:
+        gives_way = (turn.is_set() and most == PENDING_READ) or stop.is_set()
+        pending = [] if gives_way else _due(rt, lease.unit, begun)
+        begun = begun or bool(pending)
+        if not pending:
+            released = rt.storage.write(lambda view, way=gives_way: _release(rt, view, lease, report, way))  # type: ignore[misc]  # bound now
+            if released is None:
+                continue
+            report.left = released.left
+            webhooks.tell(rt, released.event)
+            return
+        tasks = pending[:1]
+        until = _paused_until(rt, tasks[0])
+        if until is not None:
+            _put_off(rt, lease, tasks[0], until)
+            return
+        try:
+            handler = HANDLERS.get(tasks[0].kind)
+            if handler is None:
+                raise LookupError(f"no handler for tasks of kind {tasks[0].kind!r}; known: {', '.join(sorted(HANDLERS))}")
+            fresh = _fresh(pending)[:most]
+            # A task that failed before is tried alone, so that it cannot hold up the others in its batch.
+            tasks = fresh[: max(1, handler.batch(rt, fresh))] if fresh else tasks
+            set_request_id(tasks[0].request_id)
+            prepared = handler.prepare(rt, tasks)
+            outcome = rt.storage.write(lambda view, p=prepared, t=tasks: _commit(rt, view, lease, p, t))  # type: ignore[misc]
+        except (LeaseLost, Unavailable):
+            raise
+        except Stopped:
+            rt.storage.write(lambda view: view.tasks.release(lease))
+            report.left = True
+            return
+        except Exception as error:  # whatever a reasoner or an embedder raises, the task keeps it and rests or tries again
+            if len(tasks) > 1:
+                # Which of them is to blame shows in smaller batches; only a task that fails alone has failed.
+                most = max(1, len(tasks) // SMALLER)
+                log.warning("%d tasks of %s failed together (%s): trying fewer", len(tasks), lease.unit, type(error).__name__)
+                continue
+            _record_failure(rt, lease, tasks[0], error)
+            report.failed += 1
+            continue
+        if isinstance(outcome, Unfinished):
+            report.steps += 1
+            if time.monotonic() >= turn_ends:
+                rt.storage.write(lambda view: view.tasks.release(lease))
+                return
+            continue
+        if prepared.events is not None and "skipped" not in outcome:
+            _tell(rt, partial(prepared.events, outcome))
+        rt.worked(tasks[0].kind, tasks[0].workspace_key, len(tasks))
+        most = min(PENDING_READ, most * SMALLER)
+        report.done += len(tasks)
+        report.last = tasks[-1]
+        report.outcome.update({name: number for name, number in outcome.items() if isinstance(number, int)})
+
+
+def _paused_until(rt: Runtime, task: Task) -> datetime | None:
+    """When work that costs something is to be looked at again, if its workspace has spent what it may; else None."""
+    reasoning = REASONED.get(task.kind)
+    if reasoning is None or task.workspace_key is None or not rt.reasoner_can(reasoning, Capability.COSTLY):
+        return None
+    return budget.paused_until(rt, task.workspace_key)
+
+
+def _put_off(rt: Runtime, lease: Lease, task: Task, until: datetime) -> None:
+    """The unit waits. Nothing of it is lost, nor counted as tried."""
+
+    def put_off(view: View) -> None:
+        if not view.tasks.holds(lease):
+            raise LeaseLost(lease.unit)
+        view.tasks.save(replace(task, not_before=until, outcome={"paused": "the workspace has spent its tokens of today"}))
+        view.tasks.release(lease)
+
+    rt.storage.write(put_off)
+    log.info("%s waits until %s: the workspace has spent its tokens of today", lease.unit, until.isoformat())
+
+
+def _tell(rt: Runtime, events: Callable[[], Iterable[Event]]) -> None:
+    """Operators hear of what was stored, if anybody listens. Describing it must not fail the task."""
+    if not rt.hears_events:
+        return
+    try:
+        for event in events():
+            rt.emit(event)
+    except Exception as error:
+        log.error("what was done could not be told: %s\n%s", type(error).__name__, places(error))
+
+
+def _fresh(pending: Sequence[Task]) -> list[Task]:
+    """The tasks of one kind at the head that were never tried."""
+    return list(takewhile(lambda task: task.attempts == 0 and task.kind == pending[0].kind, pending))
+
+
+def _due(rt: Runtime, unit: str, begun: bool) -> list[Task]:
+    """The unit's pending tasks, if the first of them is due. Once the unit is being worked on, none of them waits for company."""
+    with rt.storage.read() as view:
+        pending = view.tasks.pending(unit, PENDING_READ)
+    waits = bool(pending) and not outbox.is_due(rt, pending[0])
+    if waits and begun and pending[0].kind in GATHERED and not pending[0].attempts:
+        waits = False
+    return [] if waits else pending
+
+
+@dataclass(frozen=True, slots=True)
+class _Released:
+    event: webhooks.Event | None
+    """To be told, now that the unit is worked off."""
+    left: bool = False
+
+
+def _release(rt: Runtime, view: View, lease: Lease, report: RunReport, stopping: bool) -> _Released | None:
+    """Give the unit up; None if work arrived in the meantime. In one transaction, so that nothing falls between two runs."""
+    first = view.tasks.pending(lease.unit, 1)
+    left = bool(first) and outbox.is_due(rt, first[0])
+    if first and not left and stopping and report.done and first[0].kind in GATHERED:
+        left = view.tasks.hasten(first[0])  # it waited for company, and had it
+    if left and not stopping:
+        return None
+    if view.tasks.release(lease) and not first and report.last is not None and report.last.kind in TOLD_WHEN_EMPTY:
+        return _Released(webhooks.queue_empty(rt, view, report.last))
+    return _Released(None, left)
+
+
+def _commit(rt: Runtime, view: View, lease: Lease, prepared: Prepared, tasks: Sequence[Task]) -> Outcome | Unfinished:
+    if not view.tasks.holds(lease):
+        raise LeaseLost(lease.unit)
+    first, *others = tasks
+    outcome = {"skipped": "what it is about is being erased"} if _is_gone(view, first) else prepared.store(view)
+    if isinstance(outcome, Unfinished):
+        view.tasks.save(outcome.task)
+        return outcome
+    view.tasks.finish([first.key], outcome, rt.clock())
+    if others:
+        # The counts are those of the batch: they are kept once, so that sums over tasks are right.
+        view.tasks.finish([task.key for task in others], {"done_with": first.uid}, rt.clock())
+    return outcome
+
+
+def _is_gone(view: View, task: Task) -> bool:
+    """Was the session or the workspace of a task deleted, maybe while it was worked on? Then nothing more is stored there."""
+    if task.session_key is not None:
+        session = view.sessions.by_key(task.session_key)
+        if session is None or session.state == DELETING:
+            return True
+    workspace = None if task.workspace_key is None else view.workspaces.by_key(task.workspace_key)
+    return task.workspace_key is not None and (workspace is None or workspace.state == DELETING)
+
+
+def _record_failure(rt: Runtime, lease: Lease, task: Task, error: Exception) -> None:
+    attempts = task.attempts + 1
+    text = storable(f"{type(error).__name__}: {error}", MAX_ERROR)
+    pause = _pause(rt, task.kind, attempts, error)
+    retry_at = None if pause is None else rt.clock() + timedelta(seconds=pause)
+
+    def record(view: View) -> None:
+        if not view.tasks.holds(lease):
+            raise LeaseLost(lease.unit)
+        view.tasks.fail(task.key, text, rt.clock(), retry_at)
+        if isinstance(error, Failed):
+            error.record(view, retry_at is None)
+        handler = HANDLERS.get(task.kind)
+        if retry_at is None and isinstance(handler, TellsOfRest):
+            handler.rested(rt, view, task)
+
+    rt.storage.write(record)
+    handler: object = HANDLERS.get(task.kind)
+    if retry_at is None and isinstance(handler, TellsOfGivingUp):
+        _tell(rt, partial(handler.gave_up, rt, task, error))
+    # The error's own text may quote a message, so the log names its class only; the text is kept with the task.
+    log.error(
+        "task %s of %s failed (%s), attempt %d%s", task.uid, task.unit, type(error).__name__, attempts, "" if retry_at else ": it rests"
+    )
+
+
+def _pause(rt: Runtime, kind: str, attempts: int, error: Exception) -> float | None:
+    """Seconds until the next try of a task; None to let it rest."""
+    if isinstance(error, IndexUnavailable):
+        return min(backoff(rt, attempts), AWAY_SECONDS)
+    handler: object = HANDLERS.get(kind)
+    if isinstance(handler, Patient):
+        return handler.retry_after(rt, attempts, error)
+    return None if attempts >= rt.settings.worker.max_attempts else backoff(rt, attempts)
+
+
+class Heartbeat:
+    """Prolongs a lease from the process that does the work, as long as that work lasts."""
+
+    def __init__(self, rt: Runtime, lease: Lease, seconds: float) -> None:
+        self._rt, self._lease, self._seconds = rt, lease, seconds
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name=f"heartbeat {lease.unit}", daemon=True)
+        self._thread.start()
+
+    def _beat(self) -> None:
+        while not self._ended.wait(self._seconds / 3):
+            try:
+                if not self._rt.storage.write(lambda view: view.tasks.renew(self._lease, self._rt.clock(), self._seconds)):
+                    return
+            except MemserviceError as error:
+                log.warning("could not prolong the lease of %s: %s", self._lease.unit, error)
+
+    def end(self) -> None:
+        self._ended.set()
+        self._thread.join()
