@@ -11,10 +11,10 @@ import pytest
 from hypothesis import settings
 from werkzeug.routing import Rule
 
-import redis_server
-from receiver import Receiver, receiving
+from support import redis_server
+from support.receiver import Receiver, receiving
 
-pytest.register_assert_rewrite("api.three_nouns")  # assertions outside of test files
+pytest.register_assert_rewrite("support.api.three_nouns")  # assertions outside of test files
 
 ROOT = Path(__file__).resolve().parent.parent
 

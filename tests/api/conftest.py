@@ -12,8 +12,6 @@ from flask import Flask, Response
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from backends.stores import store_of, undone
-from backends.vector_stores import vector_store
 from memservice.app import create_app
 from memservice.domain.filters import where
 from memservice.domain.records import Task
@@ -23,6 +21,8 @@ from memservice.services.tasks import outbox
 from memservice.settings import load_settings
 from memservice.spi.storage import View
 from memservice.worker.runner import run
+from support.stores.stores import store_of, undone
+from support.stores.vector_stores import vector_store
 
 _numbers = count(1)
 

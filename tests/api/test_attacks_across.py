@@ -17,12 +17,12 @@ from urllib.parse import quote
 import pytest
 
 from api import test_auth_matrix, test_v1_auth_matrix, test_v2_auth_matrix
-from api.auth_world import Keyed, signed
-from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.services.transfer import export
 from memservice.services.transfer.export import Wanted
 from memservice.settings import load_settings
+from support.api.auth_world import Keyed, signed
+from support.stores.stores import sqlite_store_at
 
 EVERYTHING = Wanted(secrets=True)
 WIDE = (0, 1, 8)

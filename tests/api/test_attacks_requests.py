@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from api.v1_world import First
 from memservice.api.generations import GROUPS
 from memservice.api.routing import walk
 from memservice.domain.filters import where
 from memservice.domain.records import Task
+from support.api.v1_world import First
 
 if TYPE_CHECKING:
     from api.conftest import Api

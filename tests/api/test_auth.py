@@ -15,13 +15,13 @@ from typing import Any
 import jwt
 import pytest
 
-from api.auth_world import ALL, OTHER_SECRET, SECRET, Keyed, asking, by_hand, foreign, populate, signed
-from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.domain.errors import ConfigurationError
 from memservice.runtime import utc_now
 from memservice.services.auth import api_keys
 from memservice.settings import Settings, load_settings
+from support.api.auth_world import ALL, OTHER_SECRET, SECRET, Keyed, asking, by_hand, foreign, populate, signed
+from support.stores.stores import sqlite_store_at
 
 ALICE = signed({"w": "acme", "p": "alice"})
 ROOM = signed({"w": "acme", "s": "room"})

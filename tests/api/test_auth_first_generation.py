@@ -10,11 +10,11 @@ import jwt
 import pytest
 from werkzeug.test import Client, TestResponse
 
-from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
+from support.stores.stores import sqlite_store_at
 
 SECRET = "s" * 40
 W = "/v3/workspaces/acme"

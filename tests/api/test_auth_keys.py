@@ -10,10 +10,10 @@ from typing import Any
 import jwt
 import pytest
 
-from api.auth_world import SECRET, Keyed, signed
-from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.settings import load_settings
+from support.api.auth_world import SECRET, Keyed, signed
+from support.stores.stores import sqlite_store_at
 
 KEYS = "/v3/keys"
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from api.auth_world import Keyed, Places, foreign, populate, signed
 from memservice.app import create_app
 from memservice.runtime import utc_now
 from memservice.settings import load_settings
 from memservice.spi.schema import TABLES
+from support.api.auth_world import Keyed, Places, foreign, populate, signed
 
 KEYS: dict[str, dict[str, Any]] = {
     "admin": {"t": "", "ad": True},

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from api.auth_world import Keyed, signed
 from memservice.domain.filters import TRUE
 from memservice.domain.records import Metamessage
+from support.api.auth_world import Keyed, signed
 
 W = "/v3/workspaces/acme"
 SESSIONS = f"{W}/sessions"

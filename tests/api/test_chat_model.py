@@ -13,14 +13,14 @@ import pytest
 
 from api.conftest import Api
 from api.test_chat_streaming import PATHS, PATIENCE, next_event, served, stream
-from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.spi.llm import Completion, CompletionRequest, ModelFailure
 from memservice.telemetry.events import Event
-from reasoning.model import SCRIPTED, ScriptedModel, calling
+from support.reasoning.model import SCRIPTED, ScriptedModel, calling
+from support.stores.stores import sqlite_store_at
 
 DONE = Completion("", input_tokens=7, output_tokens=3)
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from api.conftest import Api
-from api.talker import Talker, talking
-from backends.stores import sqlite_store_at
 from memservice.spi.reasoner import AnswerRequest
+from support.api.talker import Talker, talking
+from support.stores.stores import sqlite_store_at
 
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 

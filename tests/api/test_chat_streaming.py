@@ -16,9 +16,9 @@ import pytest
 from werkzeug.serving import make_server
 
 from api.conftest import Api
-from api.talker import Talker, talking
 from memservice.api.streaming import StreamBroken
 from memservice.spi.reasoner import AnswerRequest
+from support.api.talker import Talker, talking
 
 PATIENCE = 30.0
 PATHS = ("/peers/alice/chat", "/chat")

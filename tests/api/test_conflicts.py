@@ -10,14 +10,14 @@ import pytest
 from api.conftest import Api
 from api.test_auth_first_generation import call as call_with
 from api.test_auth_first_generation import client as client
-from api.three import ALICE, Three, whole
-from api.three import three as three
-from api.v1_world import uid
 from memservice.app import create_app
 from memservice.domain.records import Metamessage, NamedCollection
 from memservice.runtime import open_runtime
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
+from support.api.three import ALICE, Three, whole
+from support.api.three import three as three
+from support.api.v1_world import uid
 
 TORTOISE = "I adopted a tortoise named Balthazar."
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from examples import examples
 from memservice.api import health, v3
 from memservice.api.routing import Operation, walk
+from support.examples import examples
 
 if TYPE_CHECKING:
     from api.conftest import Api

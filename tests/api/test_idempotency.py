@@ -7,8 +7,8 @@ import re
 import pytest
 
 from api.conftest import Api
-from api.documents import ours
-from api.v1_world import First
+from support.api.documents import ours
+from support.api.v1_world import First
 
 ONE = {"is_user": True, "content": "once"}
 V2 = {"peer_id": "p", "content": "once"}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from api.documents import compare, differences, document, ours, published
 from memservice.api import health, v3
 from memservice.api.routing import walk
+from support.api.documents import compare, differences, document, ours, published
 
 GROUPS = (health.routes, *v3.GROUPS)
 

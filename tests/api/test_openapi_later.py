@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from api.documents import REFUSAL, differences, document, ours
 from api.test_openapi import W
+from support.api.documents import REFUSAL, differences, document, ours
 
 TEXT = {"types": ["string"]}
 NULLABLE_TEXT = {"types": ["null", "string"]}

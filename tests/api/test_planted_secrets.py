@@ -18,13 +18,13 @@ from typing import Any, TypeVar
 import pytest
 
 from api import test_auth_matrix, test_v1_auth_matrix, test_v2_auth_matrix
-from api.auth_world import Keyed, signed
 from api.test_attacks_across import filled, routes
 from memservice.domain.records import SHORT, Message, Summary
 from memservice.runtime import utc_now
 from memservice.services.auth import api_keys as key_services
 from memservice.services.auth.principal import Principal
 from memservice.spi.storage import View
+from support.api.auth_world import Keyed, signed
 
 T = TypeVar("T")
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
-from pipeline.fakes import Scripted
+from support.pipeline.fakes import Scripted
+from support.stores.stores import sqlite_store_at
 
 W = "/v3/workspaces/w"
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from api.talker import talking
 from memservice.domain.records import LONG, SHORT, Summary
+from support.api.talker import talking
 
 if TYPE_CHECKING:
     from pathlib import Path

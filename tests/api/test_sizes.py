@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from api.conftest import Api
-from api.three import ALICE, Three
-from api.three import three as three
 from memservice.api import generations
 from memservice.api.routing import walk
 from memservice.domain import sizes
 from memservice.domain.records import Card
+from support.api.three import ALICE, Three
+from support.api.three import three as three
 
 LONG = "x" * (sizes.MAX_QUERY + 1)
 SEARCHES = ("/search", "/peers/alice/search", "/sessions/s1/search")

@@ -16,8 +16,6 @@ import jwt
 import pytest
 from flask import Flask
 
-from api.documents import document
-from backends.stores import sqlite_store_at
 from memservice.api import health, v3
 from memservice.api.routing import walk
 from memservice.app import create_app
@@ -31,8 +29,10 @@ from memservice.spi.reasoner import Answered, AnswerRequest, Consolidated, Conso
 from memservice.spi.storage import View
 from memservice.spi.toolbox import Step, ToolUse
 from memservice.worker.polling import Worker
-from pipeline.fakes import Scripted
-from receiver import LOOPBACK, Receiver, receiving
+from support.api.documents import document
+from support.pipeline.fakes import Scripted
+from support.receiver import LOOPBACK, Receiver, receiving
+from support.stores.stores import sqlite_store_at
 
 SECRET = "s" * 40
 OPERATIONS = sorted(

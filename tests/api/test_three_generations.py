@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import pytest
 
-from api.three import ALICE, Face, Three
-from api.three import three as three
-from api.three import writer as writer
-from api.three_nouns import SharedNouns
-from api.three_nouns import talk as talk
-from api.v1_world import uid
 from memservice.worker.polling import Worker
+from support.api.three import ALICE, Face, Three
+from support.api.three import three as three
+from support.api.three import writer as writer
+from support.api.three_nouns import SharedNouns
+from support.api.three_nouns import talk as talk
+from support.api.v1_world import uid
 
 pytestmark = pytest.mark.every_index
 

@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from api.three_model import ACTIVE, ARCHIVED, DELETING, Note, Peer, Session, Workspace
-from backends.stores import sqlite_store_at, store_of
-from examples import examples
 from memservice.app import create_app
 from memservice.runtime import Runtime, open_runtime
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
+from support.api.three_model import ACTIVE, ARCHIVED, DELETING, Note, Peer, Session, Workspace
+from support.examples import examples
+from support.stores.stores import sqlite_store_at, store_of
 
 LATER = st.sampled_from(["v2", "v3"])
 PLACES = st.sampled_from(["acme", "globex", "Acme & Sons"])

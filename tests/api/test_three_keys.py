@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from api.auth_world import ALL, Keyed, signed
-from backends.stores import store_of
 from memservice.services.auth import api_keys
 from memservice.worker.polling import Worker
+from support.api.auth_world import ALL, Keyed, signed
+from support.stores.stores import store_of
 
 pytestmark = pytest.mark.every_storage
 

@@ -11,7 +11,7 @@ from werkzeug.test import TestResponse
 
 from memservice.domain.filters import where
 from memservice.domain.records import Message
-from services.files import DOCX, PDF, docx_of, pdf_of
+from support.services.files import DOCX, PDF, docx_of, pdf_of
 
 if TYPE_CHECKING:
     from api.conftest import Api

@@ -12,11 +12,11 @@ import jwt
 import pytest
 from werkzeug.test import TestResponse
 
-from api.auth_world import ALL, Keyed, Places, populate, signed
 from api.test_auth_matrix import ANYBODY, EVERYWHERE, HEADERS, _contents
 from memservice.app import create_app
 from memservice.services.auth import api_keys
 from memservice.settings import load_settings
+from support.api.auth_world import ALL, Keyed, Places, populate, signed
 
 KEYS: dict[str, dict[str, Any]] = {
     "admin": {"ad": True},

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from api.conftest import Api
 from api.test_fuzz import bodies, names, queries
-from api.v1_world import First, uid
-from examples import examples
 from memservice.api import v1
 from memservice.api.routing import Operation, walk
+from support.api.v1_world import First, uid
+from support.examples import examples
 
 OPERATIONS = [operation for operation, _ in walk(v1.GROUPS)]
 

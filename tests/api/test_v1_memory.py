@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from api.conftest import Api
-from api.v1_world import First, uid
 from memservice.domain.records import Document, Metamessage, NamedCollection
 from memservice.worker.polling import Worker
+from support.api.v1_world import First, uid
 
 pytestmark = pytest.mark.every_index
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from api.conftest import Api
-from api.v1_world import First, uid
+from support.api.v1_world import First, uid
 
 
 @pytest.fixture

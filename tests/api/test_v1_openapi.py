@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from api.documents import compare, document, ours, published
 from memservice.api import v1
 from memservice.api.routing import walk
 from memservice.app import create_app
 from memservice.settings import load_settings
+from support.api.documents import compare, document, ours, published
 
 ADDED = [
     # Errors other than 422 are described as well.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from api.conftest import Api
-from api.v1_world import First, uid
 from memservice.app import create_app
 from memservice.runtime import open_runtime
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
+from support.api.v1_world import First, uid
 
 pytestmark = pytest.mark.every_index
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from api.conftest import Api
-from api.second import Second
-from api.second import second as second
+from support.api.second import Second
+from support.api.second import second as second
 
 pytestmark = pytest.mark.every_index
 

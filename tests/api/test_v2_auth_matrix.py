@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from api.auth_world import Keyed, Places, populate, signed
 from api.test_auth_matrix import (
     BY_PAIR,
     EVERYWHERE,
@@ -31,6 +30,7 @@ from api.test_auth_matrix import (
 )
 from memservice.app import create_app
 from memservice.settings import load_settings
+from support.api.auth_world import Keyed, Places, populate, signed
 
 OBSERVATIONS = {"observations": [{"content": "likes tea", "observer_id": "alice", "observed_id": "alice", "session_id": "room"}]}
 _W, _P, _S = "/v2/workspaces/acme", "/v2/workspaces/acme/peers/alice", "/v2/workspaces/acme/sessions/room"

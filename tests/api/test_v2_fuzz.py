@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from api.second import CLIENTS
 from api.test_fuzz import bodies, names, queries
-from examples import examples
 from memservice.api import v2
 from memservice.api.routing import Operation, walk
+from support.api.second import CLIENTS
+from support.examples import examples
 
 if TYPE_CHECKING:
     from api.conftest import Api

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from api.second import Second
-from api.second import second as second
-from api.talker import Talker, talking
 from api.test_recall import summarize
 from memservice.domain.ids import new_uid
 from memservice.domain.records import DEDUCTIVE, INDUCTIVE, LONG, SHORT, Conclusion
 from memservice.spi.storage import View
+from support.api.second import Second
+from support.api.second import second as second
+from support.api.talker import Talker, talking
 
 pytestmark = pytest.mark.every_index
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from api.documents import compare, document, ours, published
 from memservice.api import v2
 from memservice.api.routing import walk
+from support.api.documents import compare, document, ours, published
 
 W = "/v2/workspaces/{workspace_id}"
 ADDED_OPERATIONS = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from api.second import Second
-from api.second import second as second
+from support.api.second import Second
+from support.api.second import second as second
 
 METADATA = {"plan": "gold", "seats": 3, "deep": {"x": None}}
 

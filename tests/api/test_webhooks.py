@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backends.stores import sqlite_store_at
 from memservice.app import create_app
 from memservice.runtime import Runtime, open_runtime
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
-from receiver import LOOPBACK, Receiver
+from support.receiver import LOOPBACK, Receiver
+from support.stores.stores import sqlite_store_at
 
 if TYPE_CHECKING:
     from api.conftest import Api

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from crash.gate import FOLDER, Gates
-from crash.processes import Service, python_path
 from memservice.testing import failpoints
+from support.processes.gate import FOLDER, Gates
+from support.processes.processes import Service, python_path
 
 FEW = ("--workers", "1", "--threads", "8")
 """Processes and threads: the machine is shared."""
@@ -25,7 +25,7 @@ def gates(tmp_path: Path) -> Gates:
 @pytest.fixture
 def serve(tmp_path: Path, gates: Gates) -> Iterator[Serve]:
     """Start a service in a folder of its own, in which our gates and fail-points are plugins."""
-    site = failpoints.announce(tmp_path / "site", gate="crash.gate", failpoints="memservice.testing.failpoints")
+    site = failpoints.announce(tmp_path / "site", gate="support.processes.gate", failpoints="memservice.testing.failpoints")
     started: list[Service] = []
 
     def start(*options: str, **settings: str) -> Service:

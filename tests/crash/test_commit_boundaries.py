@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from backends.postgres_server import VARIABLE, server
-from crash import boundaries
+from support.processes import boundaries
+from support.stores.postgres_server import VARIABLE, server
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from crash.processes import Service, eventually, send
-from receiver import LOOPBACK, Handler, Receiver, hang
+from support.processes.processes import Service, eventually, send
+from support.receiver import LOOPBACK, Handler, Receiver, hang
 
 pytestmark = pytest.mark.crash
 

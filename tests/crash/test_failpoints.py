@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from crash.processes import python_path
 from memservice.domain.errors import ConfigurationError, Unavailable
 from memservice.testing.failpoints import LOG, POINTS, Failpoint, FailpointStorage, announce, chosen
 from memservice_memory.storage import MemoryStorage
+from support.processes.processes import python_path
 
 
 def storage(*points: str, log: Path | None = None) -> FailpointStorage:

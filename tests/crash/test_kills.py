@@ -11,9 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from backends.stores import store_of
-from crash.processes import Service, eventually, send
-from crash.writers import LEAST, Writer, writing
 from memservice.domain.records import Conclusion, Message, Session, Summary
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
@@ -22,6 +19,9 @@ from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
+from support.processes.processes import Service, eventually, send
+from support.processes.writers import LEAST, Writer, writing
+from support.stores.stores import store_of
 
 pytestmark = pytest.mark.crash
 

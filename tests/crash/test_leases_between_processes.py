@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from crash.gate import DERIVE, Gates
-from crash.processes import Service, eventually, running, send, stand_still
+from support.processes.gate import DERIVE, Gates
+from support.processes.processes import Service, eventually, running, send, stand_still
 
 pytestmark = pytest.mark.crash
 

@@ -1,5 +1,5 @@
 """The fixtures of end-to-end tests, for what the documentation shows."""
 
-from e2e.fixtures import published_client as published_client
-from e2e.fixtures import server as server
-from e2e.fixtures import servers as servers
+from support.clients.fixtures import published_client as published_client
+from support.clients.fixtures import server as server
+from support.clients.fixtures import servers as servers

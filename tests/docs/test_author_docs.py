@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from docs.blocks import blocks
-from e2e.server import MEMSERVICE, environment
 from memservice import hookspecs
+from support.clients.server import MEMSERVICE, environment
+from support.docs.blocks import blocks
 
 HOOKS = {name: function for name, function in vars(hookspecs).items() if name.startswith("memservice_")}
 

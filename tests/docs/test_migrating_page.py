@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from docs.blocks import blocks, table
-from e2e.environments import client_python
-from e2e.fixtures import CLIENT
-from e2e.older_generations import FIRST_CLIENT, NODE_CORES, NODE_SDK, REQUIREMENTS
-from e2e.other_clients import NODE_CLIENT, OLDER_CLIENT
-from e2e.server import serving
 from memservice.app import create_app
 from memservice.settings import Settings, load_settings
+from support.clients.environments import client_python
+from support.clients.fixtures import CLIENT
+from support.clients.older_generations import FIRST_CLIENT, NODE_CORES, NODE_SDK, REQUIREMENTS
+from support.clients.other_clients import NODE_CLIENT, OLDER_CLIENT
+from support.clients.server import serving
+from support.docs.blocks import blocks, table
 
 PRINTED_URL = "http://127.0.0.1:8000"
 V1_USER, V3_WORKSPACE = "/v1/apps/{app_id}/users/{user_id}", "/v3/workspaces/{workspace_id}"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from docs.blocks import Block, blocks, table
 from memservice.plugins import load_plugins
 from memservice.reasoning.models import Models
 from memservice.runtime import utc_now
 from memservice.settings import Settings, connections, load_settings
 from memservice.settings.declare import tree
 from memservice.spi.providers import Context
+from support.docs.blocks import Block, blocks, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 FILES = blocks(PAGE, "toml")

@@ -11,9 +11,9 @@ import click
 import httpx
 import pytest
 
-from docs.blocks import blocks
-from e2e.server import MEMSERVICE, environment, serving
 from memservice.cli.transfer import copy_command, export_command, import_command, import_from_command
+from support.clients.server import MEMSERVICE, environment, serving
+from support.docs.blocks import blocks
 
 
 @pytest.mark.e2e

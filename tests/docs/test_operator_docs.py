@@ -11,11 +11,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from docs.blocks import blocks
-from docs.settings_page import page
-from e2e.server import MEMSERVICE, environment, serving
 from memservice.settings import Settings
 from memservice.settings.declare import tree
+from support.clients.server import MEMSERVICE, environment, serving
+from support.docs.blocks import blocks
+from support.docs.settings_page import page
 
 WITHOUT_EFFECT = {"DB_SQL_DEBUG", "DREAM_SURPRISAL__TREE_TYPE", "EMBEDDING_MAX_PENDING_EMBED_TASKS"}
 SWITCHES = {"MEMSERVICE_CONFIG", "MEMSERVICE_TEST_CACHE"}
@@ -24,7 +24,7 @@ SWITCHES = {"MEMSERVICE_CONFIG", "MEMSERVICE_TEST_CACHE"}
 
 def test_every_setting_is_documented_as_it_is(root: Path) -> None:
     there = (root / "docs" / "settings.md").read_text(encoding="utf-8")
-    assert there == page(), "make it anew: PYTHONPATH=tests python -m docs.settings_page > docs/settings.md"
+    assert there == page(), "make it anew: scripts/settings-page"
 
 
 def test_no_setting_is_left_out() -> None:

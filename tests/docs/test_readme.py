@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from docs.blocks import blocks, table
-from e2e.server import Server
 from memservice.app import create_app
 from memservice.plugins import KINDS, Row, load_plugins
 from memservice.settings import Settings
+from support.clients.server import Server
+from support.docs.blocks import blocks, table
 
 PRINTED_URL = "http://127.0.0.1:8000"
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from docs.blocks import blocks
-from e2e.server import MEMSERVICE, environment
 from memservice.settings import Settings
 from memservice.settings.declare import tree
 from memservice.telemetry import events
-from telemetry.test_metrics import LISTED
+from services.telemetry.test_metrics import LISTED
+from support.clients.server import MEMSERVICE, environment
+from support.docs.blocks import blocks
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import pytest
 
-from docs.blocks import blocks
 from memservice.domain.ids import new_uid
 from memservice.domain.records import WebhookEndpoint
 from memservice.pipeline import webhook_delivery
@@ -19,6 +18,7 @@ from memservice.runtime import Runtime, utc_now
 from memservice.services.webhooks import WIRE_TYPES
 from memservice.settings import Settings
 from memservice.settings.declare import tree
+from support.docs.blocks import blocks
 
 ENDPOINT = WebhookEndpoint(uid=new_uid(), workspace_key=1, url="https://a.example/", secret="whsec_MDEyMzQ1Njc4OTAx", created_at=utc_now())
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from e2e.command_line import Commands
-from e2e.fixtures import Servers
-from e2e.fixtures import published_client as published_client
-from e2e.fixtures import servers as servers
-from e2e.older_generations import SECRET
-from e2e.other_clients import commands as commands
-from e2e.other_clients import node_client as node_client
-from e2e.other_clients import older_client as older_client
-from e2e.server import Server
+from support.clients.command_line import Commands
+from support.clients.fixtures import Servers
+from support.clients.fixtures import published_client as published_client
+from support.clients.fixtures import servers as servers
+from support.clients.older_generations import SECRET
+from support.clients.other_clients import commands as commands
+from support.clients.other_clients import node_client as node_client
+from support.clients.other_clients import older_client as older_client
+from support.clients.server import Server
 
 
 @pytest.fixture(scope="session")

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from e2e.command_line import Commands
-from e2e.runs import E2E
-from e2e.server import Server
 from e2e.test_streaming import PATIENCE, next_event, stream
 from e2e.test_streaming import held as held
+from support.clients.command_line import Commands
+from support.clients.runs import CLIENTS
+from support.clients.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(400), pytest.mark.xdist_group("slow")]
 
@@ -28,12 +28,12 @@ def run(*words: str, **further: str) -> None:
 
 
 def test_python(published_client: Path, held: Server, tmp_path: Path) -> None:
-    module = (str(published_client), "-m", "e2e.published_client.slow", held.url, str(tmp_path))
-    run(*module, PYTHONPATH=str(E2E.parent), PYTHONDONTWRITEBYTECODE="1")
+    module = (str(published_client), "-m", "support.clients.published_client.slow", held.url, str(tmp_path))
+    run(*module, PYTHONPATH=str(CLIENTS.parent), PYTHONDONTWRITEBYTECODE="1")
 
 
 def test_node(node_client: Path, held: Server, tmp_path: Path) -> None:
-    run("node", str(E2E / "node_client" / "slow.mjs"), held.url, str(node_client), str(tmp_path))
+    run("node", str(CLIENTS / "node_client" / "slow.mjs"), held.url, str(node_client), str(tmp_path))
 
 
 @contextmanager

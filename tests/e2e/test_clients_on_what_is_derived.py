@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from e2e.derived import seeded
-from e2e.runs import E2E
-from e2e.server import Server
+from support.clients.derived import seeded
+from support.clients.runs import CLIENTS
+from support.clients.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(300), pytest.mark.xdist_group("derived")]
 
@@ -31,9 +31,9 @@ def look(made: dict[str, Any], *words: str, **further: str) -> None:
 
 
 def test_python(published_client: Path, server: Server, made: dict[str, Any]) -> None:
-    module = (str(published_client), "-m", "e2e.published_client.derived", server.url)
-    look(made, *module, PYTHONPATH=str(E2E.parent), PYTHONDONTWRITEBYTECODE="1")
+    module = (str(published_client), "-m", "support.clients.published_client.derived", server.url)
+    look(made, *module, PYTHONPATH=str(CLIENTS.parent), PYTHONDONTWRITEBYTECODE="1")
 
 
 def test_node(node_client: Path, server: Server, made: dict[str, Any]) -> None:
-    look(made, "node", str(E2E / "node_client" / "derived.mjs"), server.url, str(node_client))
+    look(made, "node", str(CLIENTS / "node_client" / "derived.mjs"), server.url, str(node_client))

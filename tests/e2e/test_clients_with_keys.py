@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from e2e.command_line import Commands
-from e2e.older_generations import SECRET
-from e2e.runs import E2E
-from e2e.server import MEMSERVICE, Server, environment
+from support.clients.command_line import Commands
+from support.clients.older_generations import SECRET
+from support.clients.runs import CLIENTS
+from support.clients.server import MEMSERVICE, Server, environment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("keys")]
 
@@ -75,14 +75,14 @@ def outcomes(keys: dict[str, str], *words: str, **further: str) -> Any:
 
 
 def test_python(published_client: Path, keyed_server: Server, keys: dict[str, str]) -> None:
-    module = (str(published_client), "-m", "e2e.published_client.keyed", keyed_server.url)
-    found = outcomes(keys, *module, OWN, OTHER, PYTHONPATH=str(E2E.parent), PYTHONDONTWRITEBYTECODE="1")
+    module = (str(published_client), "-m", "support.clients.published_client.keyed", keyed_server.url)
+    found = outcomes(keys, *module, OWN, OTHER, PYTHONPATH=str(CLIENTS.parent), PYTHONDONTWRITEBYTECODE="1")
     assert {name: faces["sync"] for name, faces in found.items()} == EXPECTED
     assert {name: faces["async"] for name, faces in found.items()} == EXPECTED
 
 
 def test_node(node_client: Path, keyed_server: Server, keys: dict[str, str]) -> None:
-    driver = ("node", str(E2E / "node_client" / "keyed.mjs"), keyed_server.url, str(node_client))
+    driver = ("node", str(CLIENTS / "node_client" / "keyed.mjs"), keyed_server.url, str(node_client))
     assert outcomes(keys, *driver, OWN, OTHER) == EXPECTED
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from e2e.command_line import Commands, Done
-from e2e.derived import Known, derive
-from e2e.server import Server
+from support.clients.command_line import Commands, Done
+from support.clients.derived import Known, derive
+from support.clients.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("commands")]
 

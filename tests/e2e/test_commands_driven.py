@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.runs import E2E
+from support.clients.runs import CLIENTS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.xdist_group("commands")]
 
@@ -24,13 +24,13 @@ OF_DOCKER = {"start": {"--db-port", "--redis-port", "--setup", "--image", "--tim
 def words_run() -> Iterator[list[str]]:
     """The words of every call and every tuple that begins with words."""
     for file in FILES:
-        for node in ast.walk(ast.parse((E2E / file).read_text(encoding="utf-8"))):
+        for node in ast.walk(ast.parse((CLIENTS / file).read_text(encoding="utf-8"))):
             parts = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
             yield [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
 
 
 def test_no_command_and_no_option_is_left_out(commands: Path) -> None:
-    script = str(E2E / "command_options.py")
+    script = str(CLIENTS / "command_options.py")
     done = subprocess.run([str(commands), script], capture_output=True, text=True, timeout=60, check=True)
     declared: dict[str, list[list[str]]] = json.loads(done.stdout)
     assert len(declared) > 50

@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from e2e.command_line import Commands, Done
-from e2e.derived import seeded
-from e2e.server import Server
+from support.clients.command_line import Commands, Done
+from support.clients.derived import seeded
+from support.clients.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("commands")]
 

@@ -15,15 +15,16 @@ from typing import Any
 
 import pytest
 
-from e2e.command_line import Commands
-from e2e.server import Server, serving
 from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.auth.jwt_signing import Signer
 from memservice.domain.ids import new_uid
+from support.clients.command_line import Commands
+from support.clients.runs import CLIENTS
+from support.clients.server import Server, serving
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(300), pytest.mark.xdist_group("commands")]
 
-STAND_IN = Path(__file__).parent / "docker_stand_in.py"
+STAND_IN = CLIENTS / "docker_stand_in.py"
 
 
 @pytest.fixture

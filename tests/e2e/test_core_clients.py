@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from e2e.core_client.versions import BETWEEN, PARTS
-from e2e.older_generations import ADMIN, core_python
-from e2e.runs import Runs, scenarios
-from e2e.server import Server
+from support.clients.core_client.versions import BETWEEN, PARTS
+from support.clients.older_generations import ADMIN, core_python
+from support.clients.runs import Runs, scenarios
+from support.clients.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600)]
 

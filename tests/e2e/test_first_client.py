@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from e2e.older_generations import ADMIN, first_python
-from e2e.runs import Runs, scenarios
-from e2e.server import Server
+from support.clients.older_generations import ADMIN, first_python
+from support.clients.runs import Runs, scenarios
+from support.clients.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600)]
 

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from e2e.server import Server, serving
+from support.clients.server import Server, serving
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("http")]
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from e2e.server import Server
+from support.clients.runs import CLIENTS
+from support.clients.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("node")]
 
-FOLDER = Path(__file__).parent / "node_client"
+FOLDER = CLIENTS / "node_client"
 SECONDS = 200
 
 

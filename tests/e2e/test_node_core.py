@@ -7,18 +7,18 @@ import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from e2e.environments import node_packages
-from e2e.older_generations import ADMIN, NODE_CORES
-from e2e.server import Server
+from support.clients.environments import node_packages
+from support.clients.older_generations import ADMIN, NODE_CORES
+from support.clients.runs import CLIENTS
+from support.clients.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("node-core")]
 
-DRIVER = Path(__file__).parent / "node_core" / "driver.mjs"
+DRIVER = CLIENTS / "node_core" / "driver.mjs"
 SECONDS = 200
 METHODS = {"1.8.0": 45, "2.2.0": 44}
 """How many each version has."""

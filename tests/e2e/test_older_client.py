@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from e2e.runs import Runs, scenarios
-from e2e.server import Server
+from support.clients.runs import Runs, scenarios
+from support.clients.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600)]
 

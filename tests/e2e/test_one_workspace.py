@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from api.three import GENERATIONS, Face
-from api.three_nouns import SharedNouns
-from api.three_nouns import talk as talk
-from e2e.older_generations import ADMIN, core_python, first_python
-from e2e.one_workspace.faces import Clients, Process, processes
-from e2e.server import Server
+from support.api.three import GENERATIONS, Face
+from support.api.three_nouns import SharedNouns
+from support.api.three_nouns import talk as talk
+from support.clients.older_generations import ADMIN, core_python, first_python
+from support.clients.one_workspace.faces import Clients, Process, processes
+from support.clients.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("one-workspace")]
 

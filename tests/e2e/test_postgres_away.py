@@ -14,9 +14,9 @@ import httpx
 import pytest
 from sqlalchemy.engine import make_url
 
-from backends.postgres_server import OwnServer
-from crash.processes import eventually
-from e2e.server import serving
+from support.clients.server import serving
+from support.processes.processes import eventually
+from support.stores.postgres_server import OwnServer
 
 pytestmark = pytest.mark.e2e
 

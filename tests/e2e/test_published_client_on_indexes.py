@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 from werkzeug.serving import make_server
 
-from backends.stores import store_of
-from backends.vector_stores import vector_store
-from e2e.fixtures import Servers
-from e2e.runs import Runs, scenarios
 from e2e.test_published_client import PACKAGE
 from memservice.app import create_app
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
+from support.clients.fixtures import Servers
+from support.clients.runs import Runs, scenarios
+from support.stores.stores import store_of
+from support.stores.vector_stores import vector_store
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("client-indexes")]
 

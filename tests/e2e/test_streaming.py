@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from e2e.server import Server
+from support.clients.server import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("streaming")]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from backends.stores import sqlite_store_at
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
-from services.world import Clock, Small
+from support.services.world import Clock, Small
+from support.stores.stores import sqlite_store_at
 
 Begin = Callable[..., Small]
 

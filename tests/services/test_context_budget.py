@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from examples import examples
 from memservice.domain import tokens
 from memservice.domain.errors import NotFound
 from memservice.domain.filters import TRUE
 from memservice.domain.records import LONG, SHORT, Message, Summary
 from services.conftest import Begin
-from services.world import Small, contents
+from support.examples import examples
+from support.services.world import Small, contents
 
 WORD = "cat"
 HEADINGS = tokens.count("EXPLICIT:\n\n\nDEDUCTIVE:\n\n\nINDUCTIVE:\n\n\nCONTRADICTION:\n\n")
@@ -92,7 +92,7 @@ def test_a_target_costs_its_headings_even_where_nothing_is_known(small: Small) -
 
 def test_card_lines_cost_what_they_are_joined(small: Small) -> None:
     from memservice.services import cards
-    from services.world import ME, WORKSPACE
+    from support.services.world import ME, WORKSPACE
 
     (said,) = small.say("s", ("ann", "hello"))
     lines = ["Name: Ann", "Plays the viola da gamba"]

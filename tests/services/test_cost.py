@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from backends.stores import sqlite_store_at
 from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.records import ApiKey, Conclusion, Message
 from memservice.plugins import load_plugins
@@ -31,7 +30,8 @@ from memservice.services.retrieval import context
 from memservice.services.retrieval.representation import RepresentationOptions
 from memservice.services.tasks import queue_status
 from memservice.settings import load_settings
-from services.world import ME, WORKSPACE, Clock, Small
+from support.services.world import ME, WORKSPACE, Clock, Small
+from support.stores.stores import sqlite_store_at
 
 SIZES = (20, 2_000)
 DEEP = Paging(page=2, size=10, reverse=True)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memservice.domain.errors import InvalidInput, TooLarge, Unavailable, UnsupportedMedia
 from memservice.services.documents import formats, reader
 from memservice.services.documents.plain import decode, json_text
-from services.files import docx_bomb, docx_of, docx_with, pdf_bomb, pdf_locked, pdf_of, pdf_of_cipher
+from support.services.files import docx_bomb, docx_of, docx_with, pdf_bomb, pdf_locked, pdf_of, pdf_of_cipher
 
 MANY = 5_000_000
 

@@ -11,7 +11,7 @@ from memservice.domain.errors import InvalidInput
 from memservice.domain.records import IdempotencyKey, Message, Task
 from memservice.worker import retention
 from services.conftest import Begin
-from services.world import Small
+from support.services.world import Small
 
 
 def stored(small: Small) -> int:

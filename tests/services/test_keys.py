@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from api.auth_world import ALL, OTHER_SECRET, asking, signed
-from backends.stores import sqlite_store_at
 from memservice.domain.errors import ConfigurationError, Disabled, InvalidInput, NotFound, Unauthorised, Unavailable
 from memservice.domain.filters.ast import TRUE, where
 from memservice.domain.records import DELETING, ApiKey, Session, Workspace
@@ -30,6 +28,8 @@ from memservice.services.auth.key_usage import KeyUsage
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Paging
 from memservice.settings import load_settings
+from support.api.auth_world import ALL, OTHER_SECRET, asking, signed
+from support.stores.stores import sqlite_store_at
 
 START = datetime(2026, 5, 1, 12, 0, 0, 654_321, tzinfo=UTC)
 

@@ -17,7 +17,7 @@ from memservice.spi.reasoner import DeriveRequest
 from memservice.worker import retention
 from memservice.worker.polling import Worker
 from services.conftest import Begin
-from services.world import Small
+from support.services.world import Small
 
 SECRET = "sekretwort"
 

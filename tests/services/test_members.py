@@ -11,7 +11,7 @@ from memservice.domain.records import SCOPE, Member
 from memservice.services import sessions
 from memservice.services.sessions import MemberConfig
 from services.conftest import Begin
-from services.world import ME, WORKSPACE, Small
+from support.services.world import ME, WORKSPACE, Small
 
 OBSERVES = MemberConfig(observe_others=True)
 

@@ -16,7 +16,7 @@ from memservice.services.chat.chat import (
 )
 from memservice.services.peers import shown_names
 from memservice.spi.reasoner import DeriveRequest, Utterance
-from services.world import ME, Small
+from support.services.world import ME, Small
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 

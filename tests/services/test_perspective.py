@@ -9,7 +9,7 @@ import pytest
 from memservice.services import cloning
 from memservice.services.auth.bounds import bounds_for
 from memservice.services.retrieval import search
-from services.world import ME, WORKSPACE, Small, contents
+from support.services.world import ME, WORKSPACE, Small, contents
 
 LONG_AGO = datetime(2019, 5, 8, tzinfo=UTC)
 LATER = datetime(2031, 5, 8, tzinfo=UTC)

@@ -33,7 +33,7 @@ from memservice.services.messages import Draft
 from memservice.services.sessions import MemberConfig
 from memservice.spi.rows import Rows, UniqueViolation
 from services.conftest import Begin
-from services.world import ME, WORKSPACE, Small
+from support.services.world import ME, WORKSPACE, Small
 
 
 def count(small: Small, record: type[Any]) -> int:
@@ -142,7 +142,7 @@ rt.close()
             child.wait()
             assert child.stdout is not None
             child.stdout.close()
-    from backends.sqlite_store import opened
+    from support.stores.sqlite_store import opened
 
     storage = opened(tmp_path / "m.db")
     with storage.read() as view:

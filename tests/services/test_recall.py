@@ -18,7 +18,7 @@ from memservice.services.messages import Draft
 from memservice.services.retrieval import search as retrieval_search
 from memservice.spi.text import TextMatches
 from services.conftest import Begin
-from services.world import ME, WORKSPACE, Small
+from support.services.world import ME, WORKSPACE, Small
 
 WORDS = "heron river lamp stone bridge cloud winter apple boat garden window candle forest meadow copper violin harbour letter".split()
 

@@ -16,7 +16,7 @@ from memservice.services import (
 from memservice.services.retrieval import context
 from memservice.services.retrieval.representation import RepresentationOptions
 from services.conftest import Begin
-from services.world import ME, WORKSPACE, Small
+from support.services.world import ME, WORKSPACE, Small
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from memservice.services.chat.tools import Tools
 from memservice.spi.index_filter import Where
 from memservice.spi.reasoner import Evidence
 from memservice.spi.toolbox import Passage, ToolRefused
-from services.world import ME, WORKSPACE, Small
+from support.services.world import ME, WORKSPACE, Small
 
 
 def tools(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from backends.stores import sqlite_store_at
 from memservice.domain import tokens
 from memservice.domain.errors import ConfigurationError
 from memservice.domain.filters import where
@@ -29,6 +28,7 @@ from memservice.services.retrieval import (
 )
 from memservice.services.retrieval.context import SessionContextOptions
 from memservice.settings import load_settings
+from support.stores.stores import sqlite_store_at
 
 ME = Principal(admin=True)
 

@@ -1,0 +1,28 @@
+"""Every language model that is shipped keeps the contract, over a real connection to a server that speaks its protocol."""
+
+from __future__ import annotations
+
+import pytest
+
+from integration.models.conftest import OpenModel
+from memservice.testing.llm import LanguageModelContract, Peer
+from support.models.scripted import ScriptedPeer, Server
+from support.models.wires import AnthropicWire, GeminiWire, OpenAiWire
+
+
+class TestOpenAi(LanguageModelContract):
+    @pytest.fixture
+    def peer(self, server: Server, open_model: OpenModel) -> Peer:
+        return ScriptedPeer(server, OpenAiWire(), open_model("openai", "/v1"))
+
+
+class TestAnthropic(LanguageModelContract):
+    @pytest.fixture
+    def peer(self, server: Server, open_model: OpenModel) -> Peer:
+        return ScriptedPeer(server, AnthropicWire(), open_model("anthropic"))
+
+
+class TestGemini(LanguageModelContract):
+    @pytest.fixture
+    def peer(self, server: Server, open_model: OpenModel) -> Peer:
+        return ScriptedPeer(server, GeminiWire(), open_model("gemini"))

@@ -1,0 +1,26 @@
+"""The storage contract, on PostgreSQL databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from memservice.spi.storage import Storage
+from memservice.testing.storage import StorageContract
+from support.stores.postgres_server import drop_database
+from support.stores.postgres_store import empty, migrated, new_store
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[str]:
+    uri = new_store()
+    yield uri
+    drop_database(uri)
+
+
+class TestPostgres(StorageContract):
+    @pytest.fixture
+    def open_storage(self, store: str) -> Callable[[], Storage]:
+        empty(store)
+        return lambda: migrated(store, pool_timeout=30)

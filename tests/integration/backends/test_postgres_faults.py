@@ -1,0 +1,422 @@
+"""What goes wrong around a database server: it is an error to the caller, in time, and goes away with its cause."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from memservice.domain import records as r
+from memservice.domain.errors import ConfigurationError, Conflict, SchemaVersionError, Unavailable
+from memservice.domain.filters.ast import where
+from memservice.spi.storage import View
+from memservice.testing.storage.base import populate, together
+from memservice.testing.vectors import OURS, row
+from memservice_postgres import committing, vector_schema
+from memservice_postgres.connections import driver_of, place_of
+from memservice_postgres.storage import PostgresStorage
+from support.stores.postgres_server import OwnServer, connect, drop_database, new_database
+from support.stores.postgres_store import empty, migrated, new_store, opened
+from support.stores.postgres_wire import Wire
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[str]:
+    uri = new_store()
+    yield uri
+    drop_database(uri)
+
+
+@pytest.fixture
+def uri(store: str) -> str:
+    empty(store)
+    return store
+
+
+@pytest.fixture
+def storage(uri: str) -> Iterator[PostgresStorage]:
+    storage = opened(uri, pool_timeout=0.5)
+    yield storage
+    storage.close()
+
+
+def note(name: str) -> Callable[[View], None]:
+    return lambda view: view.facts.set(name, "")
+
+
+def names(storage: PostgresStorage) -> list[str]:
+    with storage.read() as view:
+        return [fact.name for fact in view.rows.page(r.Fact)]
+
+
+def test_a_server_that_stops_and_starts_under_load(own_server: OwnServer) -> None:
+    """Errors while it is down, none after, and nothing that was acknowledged is lost."""
+    storage = migrated(own_server.uri, pool_timeout=2)
+    acknowledged: list[str] = []
+    refused: list[float] = []
+    down, over = threading.Event(), threading.Event()
+    back = [float("inf")]
+
+    def write(me: int) -> None:
+        for n in range(1_000_000):
+            if over.is_set():
+                return
+            name, began = f"{me}-{n}", time.monotonic()
+            try:
+                storage.write(note(name))
+                acknowledged.append(name)
+            except Unavailable:
+                refused.append(began)
+                time.sleep(0.02)
+
+    with ThreadPoolExecutor(4) as pool:
+        writing = [pool.submit(write, me) for me in range(4)]
+        while len(acknowledged) < 40:
+            time.sleep(0.01)
+        own_server.stop()
+        down.set()
+        began = time.monotonic()
+        with pytest.raises(Unavailable, match="postgres on"):
+            storage.check()
+        assert time.monotonic() - began < 5
+        while len(refused) < 8:
+            time.sleep(0.01)
+        own_server.start()
+        back[0] = time.monotonic()
+        before = len(acknowledged)
+        while len(acknowledged) < before + 40:
+            time.sleep(0.01)
+        over.set()
+        for future in writing:
+            future.result(30)
+    assert [began for began in refused if began > back[0] + 1] == []
+    assert set(acknowledged) <= set(names(storage))
+    storage.close()
+
+
+@pytest.fixture
+def own_server() -> Iterator[OwnServer]:
+    server = OwnServer()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def wire(uri: str) -> Iterator[Wire]:
+    folder = Path(tempfile.mkdtemp(prefix="ms-wire-"))  # a socket's path has to be short
+    made = Wire(folder, uri)
+    yield made
+    made.close()
+    shutil.rmtree(folder)
+
+
+def test_a_commit_whose_answer_was_lost_is_no_error(wire: Wire) -> None:
+    storage = opened(wire.uri)
+    storage.write(note("a"))
+    wire.cut = "after"
+    storage.write(note("b"))
+    assert wire.was_cut()
+    storage.write(note("c"))
+    assert names(storage) == ["a", "b", "c"]
+    storage.close()
+
+
+def test_an_error_of_a_commit_that_did_not_reach_the_server_means_that_nothing_was_stored(wire: Wire) -> None:
+    storage = opened(wire.uri)
+    storage.write(note("a"))
+    wire.cut = "before"
+    with pytest.raises(Unavailable) as caught:
+        storage.write(note("b"))
+    assert wire.was_cut()
+    assert "the connection was lost" in str(caught.value)
+    assert "not known" not in str(caught.value)
+    assert names(storage) == ["a"]
+    storage.close()
+
+
+def test_where_nobody_can_say_what_became_of_a_commit_that_is_told(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = opened(wire.uri)
+    storage.write(note("a"))
+    monkeypatch.setattr(committing, "SECONDS", 0.3)
+    wire.cut = "after"
+    wire.close()  # no other connection is to be had
+    with pytest.raises(Unavailable, match="it is not known whether that was stored"):
+        storage.write(note("b"))
+    storage.close()
+
+
+def test_connections_that_the_server_closed_are_replaced_before_they_are_used(storage: PostgresStorage, uri: str) -> None:
+    storage.write(note("a"))
+    with connect(uri) as other:
+        others = "pid <> pg_backend_pid() AND datname = current_database()"
+        other.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}".encode())
+    time.sleep(0.1)
+    storage.write(note("b"))
+    assert names(storage) == ["a", "b"]
+
+
+def test_when_all_connections_are_in_use_a_read_ends_in_unavailable_in_time(uri: str) -> None:
+    storage = opened(uri, pool_timeout=0.3, pool_size=1, max_overflow=1)
+    with storage.read(), storage.read():
+        began = time.monotonic()
+        with pytest.raises(Unavailable, match="in use"):
+            with storage.read():
+                pass
+        assert time.monotonic() - began < 4, "the default is 5"
+    assert names(storage) == []
+    storage.close()
+
+
+def test_a_paused_view_holds_no_connection(uri: str) -> None:
+    storage = opened(uri, pool_timeout=0.3, pool_size=1, max_overflow=0)
+    with storage.read() as view:
+        assert view.facts.get("a") is None
+        with view.pause():
+            storage.write(note("a"))
+            with pytest.raises(ValueError), storage.read():
+                raise ValueError
+        assert view.facts.get("a") == ""
+        with pytest.raises(Unavailable, match="in use"), view.pause():
+            held = storage.engine.connect()
+        held.close()
+    with pytest.raises(RuntimeError, match="cannot be paused"):
+        storage.write(lambda view: view.pause())
+    assert names(storage) == ["a"]
+    storage.close()
+
+
+def test_a_row_held_by_another_transaction_ends_in_unavailable_in_time(storage: PostgresStorage, uri: str) -> None:
+    storage.write(note("a"))
+    with connect(uri) as other, other.transaction():
+        other.execute("UPDATE facts SET value = 'held'")
+        began = time.monotonic()
+        with pytest.raises(Unavailable, match="stayed locked") as caught:
+            storage.write(note("a"))
+        assert 0.3 < time.monotonic() - began < 4, "the default is 5"
+        assert isinstance(caught.value.__cause__, psycopg.errors.LockNotAvailable)
+    storage.write(note("a"))
+
+
+def test_a_statement_that_takes_too_long_is_ended(uri: str) -> None:
+    storage = opened(uri, statement_timeout_seconds=0.2)
+    with pytest.raises(Unavailable, match="too long"), storage.translated(), storage.engine.connect() as connection:
+        driver = connection.connection.driver_connection
+        assert driver is not None
+        driver.execute("SELECT pg_sleep(20)")
+    storage.close()
+
+
+def test_a_deadlock_is_tried_again(uri: str) -> None:
+    storage = opened(uri)
+    storage.write(lambda view: view.rows.put([r.Fact(name=name, value="") for name in "ab"]))
+    met = threading.Barrier(2)
+    tries: list[str] = []
+
+    def cross(first: str, second: str) -> Callable[[View], None]:
+        def work(view: View) -> None:
+            tries.append(first)
+            view.facts.set(first, "1")
+            if len(tries) <= 2:
+                met.wait(20)
+            view.facts.set(second, "2")
+
+        return work
+
+    together(lambda: storage.write(cross("a", "b")), lambda: storage.write(cross("b", "a")))
+    assert len(tries) == 3
+    storage.close()
+
+
+def test_a_server_that_is_not_there_is_unavailable_at_once() -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        storage = opened(f"postgresql://user:s3cret@127.0.0.1:{nobody.getsockname()[1]}/memory")
+        began = time.monotonic()
+        with pytest.raises(Unavailable, match=r"memory on 127\.0\.0\.1.*cannot be reached") as caught:
+            storage.check()
+        assert time.monotonic() - began < 3
+        assert "s3cret" not in str(caught.value)
+        storage.close()
+
+
+def test_a_server_that_does_not_answer_is_unavailable_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        storage = opened(f"postgresql://user@127.0.0.1:{silent.getsockname()[1]}/memory", connect_timeout_seconds=1)
+        began = time.monotonic()
+        with pytest.raises(Unavailable, match="cannot be reached"):
+            storage.check()
+        assert time.monotonic() - began < 5
+        storage.close()
+
+
+def test_what_refers_to_something_erased_meanwhile_is_a_conflict(storage: PostgresStorage) -> None:
+    world = storage.write(lambda view: populate(view, "w"))
+    with pytest.raises(Conflict, match="deleted meanwhile"):
+        storage.write(lambda view: view.messages.append([world.message(1, session_key=world.session.key + 1_000)]))
+    with storage.read() as view:
+        assert view.rows.count(r.Message) == 0
+
+
+def test_a_workspace_may_be_erased_in_any_order(storage: PostgresStorage) -> None:
+    world = storage.write(lambda view: populate(view, "w"))
+
+    def erase(view: View) -> None:
+        for record in (r.Workspace, r.Session, r.Peer, r.Collection, r.Member):
+            field = "key" if record is r.Workspace else "workspace_key"
+            view.rows.delete(record, where(**{field: world.workspace.key}))
+
+    storage.write(erase)
+    with storage.read() as view:
+        assert [view.rows.count(record) for record in (r.Workspace, r.Session, r.Peer, r.Collection, r.Member)] == [0] * 5
+
+
+def test_a_forked_process_opens_connections_of_its_own(storage: PostgresStorage) -> None:
+    storage.write(note("parent"))
+    storage.wait_for_work(0)
+    child = os.fork()
+    if child == 0:  # no assertion and no return to pytest in here
+        try:
+            storage.write(note("child"))
+            storage.wait_for_work(0.01)
+            os._exit(0 if names(storage) == ["parent", "child"] else 1)
+        except BaseException:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    storage.write(note("after"))
+    assert names(storage) == ["parent", "child", "after"]
+
+
+MIGRATE = """
+import sys
+from support.stores.postgres_store import opened
+storage = opened(sys.argv[1])
+input()
+storage.migrate()
+storage.check()
+storage.write(lambda view: view.rows.put([]))
+storage.close()
+"""
+
+
+def test_several_processes_may_migrate_at_once(root: Path) -> None:
+    uri = new_database()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "tests"), *sys.path])}
+    pipe = subprocess.PIPE
+    started = [
+        subprocess.Popen([sys.executable, "-c", MIGRATE, uri], stdin=pipe, stderr=pipe, text=True, env=environment) for _ in range(3)
+    ]
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    errors = [process.communicate(timeout=100)[1] for process in started]
+    assert [process.returncode for process in started] == [0] * 3, "\n".join(errors)
+    drop_database(uri)
+
+
+def test_two_schemas_of_one_database_are_two_stores() -> None:
+    uri = new_database()
+    one, other = migrated(uri), opened(uri, schema="elsewhere")
+    one.write(note("one"))
+    with pytest.raises(SchemaVersionError, match="memservice db upgrade"):
+        other.check()
+    other.migrate()
+    other.write(note("other"))
+    assert (names(one), names(other)) == (["one"], ["other"])
+    mine, theirs = one.vectors, other.vectors
+    assert mine is not None
+    assert theirs is not None
+    one.write(lambda view: mine.upsert(view, OURS, [row(1)]))
+    with one.read() as view, other.read() as elsewhere:
+        assert (mine.count(view, OURS), theirs.count(elsewhere, OURS)) == (1, 0)
+    one.close()
+    other.close()
+    drop_database(uri)
+
+
+def test_stores_in_schemas_of_their_own_share_the_extension() -> None:
+    uri = new_database()
+    for schema in ("one", "other"):
+        store = opened(uri, schema=schema)
+        store.migrate()
+        store.check()
+        store.close()
+    with connect(uri) as connection:
+        connection.execute("DROP SCHEMA other CASCADE; CREATE SCHEMA hidden; ALTER EXTENSION vector SET SCHEMA hidden")
+    other = opened(uri, schema="other")
+    with pytest.raises(ConfigurationError, match="ALTER EXTENSION vector SET SCHEMA public"):
+        other.migrate()
+    other.close()
+    drop_database(uri)
+
+
+def test_a_database_that_cannot_hold_every_text_is_refused_before_it_is_upgraded() -> None:
+    uri = new_database(encoding="LATIN1")
+    storage = opened(uri)
+    for ask in (storage.check, storage.migrate):
+        with pytest.raises(ConfigurationError, match=r"has the encoding LATIN1.* createdb --encoding UTF8"):
+            ask()
+    storage.close()
+    drop_database(uri)
+
+
+def test_an_empty_database_says_what_to_do() -> None:
+    uri = new_database()
+    storage = opened(uri)
+    for attempt in (storage.check, lambda: storage.write(note("a"))):
+        with pytest.raises(SchemaVersionError, match="memservice db upgrade"):
+            attempt()
+    storage.close()
+    drop_database(uri)
+
+
+def test_without_pgvector_it_says_what_to_do_and_works_without_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = new_database()
+    monkeypatch.setattr(vector_schema, "_one", lambda driver, sql: None)
+    storage = opened(uri)
+    with pytest.raises(ConfigurationError, match=r"pgvector.*apt install.*VECTOR_STORE_TYPE.*vectors.: false"):
+        storage.migrate()
+    with pytest.raises(SchemaVersionError, match="vectors"):
+        storage.check()
+    storage.close()
+    storage = migrated(uri, vectors=False)
+    storage.check()
+    assert storage.vectors is None
+    storage.close()
+    drop_database(uri)
+
+
+def test_an_old_pgvector_is_refused(monkeypatch: pytest.MonkeyPatch, storage: PostgresStorage) -> None:
+    monkeypatch.setattr(vector_schema, "_one", lambda driver, sql: "0.6.2")
+    with storage.engine.connect() as connection:
+        driver = driver_of(connection)
+        with pytest.raises(ConfigurationError, match=r"pgvector 0\.6\.2.*0\.8 or newer.*ALTER EXTENSION vector UPDATE"):
+            vector_schema.ensure(driver, "memory")
+
+
+def test_an_acknowledged_write_is_on_disk_unless_told_otherwise(uri: str) -> None:
+    for level, wanted in (("full", "on"), ("normal", "off")):
+        storage = opened(uri, synchronous=level)
+        with storage.engine.connect() as connection:
+            assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == wanted
+        storage.close()
+
+
+@pytest.mark.parametrize(
+    ("uri", "words"),
+    [("memory", "no URI"), ("postgresql://", "names no database"), ("postgresql://host:port/db", "no URI")],
+)
+def test_a_uri_that_cannot_be_opened_says_what_to_write(uri: str, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"{words}.*postgresql\+psycopg://"):
+        place_of(uri)

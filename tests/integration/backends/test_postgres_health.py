@@ -1,0 +1,288 @@
+"""What a PostgreSQL store says of itself, a pooler that stands before it, and a server that has no connection to give."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy.engine import make_url
+
+from memservice.domain.errors import Unavailable
+from memservice.domain.records import Fact
+from memservice.spi.storage import View
+from memservice_postgres.connections import Driver, driver_of
+from memservice_postgres.patient_pool import is_full
+from memservice_postgres.storage import PostgresStorage
+from support.stores.postgres_server import connect, drop_database, new_database
+from support.stores.postgres_store import migrated, new_store, opened
+
+SETTINGS = ("search_path", "enable_seqscan", "lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
+
+
+@pytest.fixture
+def uri() -> Iterator[str]:
+    uri = new_store()
+    yield uri
+    drop_database(uri)
+
+
+@pytest.fixture
+def empty() -> Iterator[str]:
+    uri = new_database()
+    yield uri
+    drop_database(uri)
+
+
+def note(name: str) -> Callable[[View], None]:
+    return lambda view: view.facts.set(name, "")
+
+
+def names(storage: PostgresStorage) -> list[str]:
+    with storage.read() as view:
+        return [fact.name for fact in view.rows.page(Fact)]
+
+
+def test_a_sound_database_has_no_findings(uri: str) -> None:
+    storage = opened(uri)
+    storage.write(note("a"))
+    assert storage.examine() == []
+    assert storage.examine(thorough=True) == []
+    storage.close()
+
+
+def test_a_server_that_takes_no_writes_is_told(uri: str) -> None:
+    name = make_url(uri).database
+    with connect(uri) as connection:
+        connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on".encode())
+    storage = opened(uri)
+    storage.check()
+    with pytest.raises(Unavailable, match="may only be read"):
+        storage.write(note("a"))
+    (finding,) = storage.examine()
+    assert (finding.state, "default_transaction_read_only" in finding.found) == ("failed", True)
+    storage.close()
+    with connect(uri) as connection:
+        connection.execute("SET default_transaction_read_only = off")
+        connection.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only".encode())
+    storage = opened(uri)
+    assert storage.examine() == []
+    storage.close()
+
+
+def test_more_connections_than_the_server_has_are_told(uri: str) -> None:
+    storage = opened(uri, pool_size=150)
+    storage.write(note("a"))  # from now on it is told of work, and so counted
+    deadline = time.monotonic() + 10
+    while not (found := storage.examine(thorough=True)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    (finding,) = found
+    assert (finding.state, "1 processes may open 171 connections each" in finding.found) == ("degraded", True)
+    assert storage.examine() == []
+    storage.close()
+
+
+class TestFewConnections:
+    """The server gives this user no more than two connections."""
+
+    @pytest.fixture
+    def few(self, uri: str) -> Iterator[str]:
+        role = f"few_{os.getpid()}"
+        with connect(uri) as connection:
+            connection.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 2".encode())
+            connection.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {role}".encode())
+            connection.execute(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {role}".encode())
+            yield make_url(uri).set(username=role).render_as_string(hide_password=False)
+            connection.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}'".encode())
+            connection.execute(f"DROP OWNED BY {role}".encode())
+            connection.execute(f"DROP ROLE {role}".encode())
+
+    def test_writes_wait_for_a_connection_of_their_own_process(self, few: str) -> None:
+        storage = opened(few, pool_size=10, pool_timeout=20)
+
+        def work(view: View) -> None:
+            time.sleep(0.05)
+            view.facts.set("a", "")
+
+        with ThreadPoolExecutor(10) as pool:
+            for done in [pool.submit(storage.write, work) for _ in range(20)]:
+                done.result(60)
+        storage.close()
+
+    def test_they_wait_no_longer_than_they_may(self, few: str) -> None:
+        storage = opened(few, pool_timeout=0.5)
+        with psycopg.connect(_text(few)), psycopg.connect(_text(few)):
+            began = time.monotonic()
+            with pytest.raises(Unavailable, match="too many connections"):
+                storage.check()
+            assert 0.4 < time.monotonic() - began < 5
+        storage.check()
+        storage.close()
+
+    def test_what_the_server_says_of_that_is_known(self) -> None:
+        said = [
+            "connection failed: FATAL:  sorry, too many clients already",
+            "connection failed: FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute",
+            'connection failed: FATAL:  too many connections for role "memservice"',
+            "connection failed: FATAL:  no more connections allowed (max_client_conn)",
+        ]
+        assert [is_full(psycopg.OperationalError(text)) for text in said] == [True] * 4
+        assert is_full(psycopg.errors.TooManyConnections())
+        assert not is_full(psycopg.OperationalError("connection failed: Connection refused"))
+
+
+def _text(uri: str) -> str:
+    return make_url(uri).set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def in_force(storage: PostgresStorage) -> dict[str, str]:
+    """The settings of a writing transaction."""
+    found: dict[str, str] = {}
+
+    def look(view: View) -> None:
+        driver = driver_of(view.rows.connection)  # type: ignore[attr-defined]
+        found.update({name: driver.execute("SELECT current_setting(%s)", (name,)).fetchall()[0][0] for name in SETTINGS})
+
+    storage.write(look)
+    return found
+
+
+def tables(uri: str, schema: str) -> int:
+    with connect(uri) as connection:
+        found = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = %s", (schema,)).fetchone()
+    assert found is not None
+    return int(str(found[0]))
+
+
+@pytest.fixture(params=["ignored", "refused"])
+def without_settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Connections that are not opened with the settings that they are asked to have, as through PgBouncer with `ignore_startup_parameters`,
+    and without."""
+    connecting = Driver.connect.__func__  # type: ignore[attr-defined]
+
+    def connect(cls: type[Driver], /, conninfo: str = "", *, options: str = "", **arguments: Any) -> Driver:
+        if options and request.param == "refused":
+            raise psycopg.OperationalError("connection failed: FATAL:  unsupported startup parameter: options")
+        return connecting(cls, conninfo, **arguments)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(Driver, "connect", classmethod(connect))
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("without_settings")
+def test_a_connection_with_other_settings_has_ours_in_every_transaction(uri: str, caplog: pytest.LogCaptureFixture) -> None:
+    storage = opened(uri)
+    with caplog.at_level("WARNING", "memservice"):
+        storage.check()
+        storage.check()
+    assert [record.levelname for record in caplog.records] == ["WARNING"], "once"
+    assert "a connection pooler stands before the database" in caplog.text
+    assert in_force(storage) == {
+        "search_path": "public,public,extensions",
+        "enable_seqscan": "off",
+        "lock_timeout": "5s",
+        "statement_timeout": "30s",
+        "idle_in_transaction_session_timeout": "1min",
+    }
+    with storage.engine.connect() as connection:
+        assert driver_of(connection).prepare_threshold is None
+        assert connection.exec_driver_sql("SHOW enable_seqscan").scalar() == "on", "what is set ends with its transaction"
+    assert storage.examine() == []
+    assert [finding.state for finding in storage.examine(thorough=True)] == ["degraded"]
+    storage.close()
+
+
+@pytest.mark.usefixtures("without_settings")
+def test_the_tables_of_another_schema_are_not_made_in_public(empty: str) -> None:
+    storage = migrated(empty, schema="elsewhere")
+    storage.check()
+    storage.write(note("a"))
+    assert names(storage) == ["a"]
+    assert tables(empty, "public") == 0
+    assert tables(empty, "elsewhere") > 10
+    storage.close()
+
+
+def test_without_a_pooler_settings_are_those_of_the_connection(uri: str) -> None:
+    storage = opened(uri)
+    with storage.engine.connect() as connection:
+        driver = driver_of(connection)
+        assert (driver.pooler, driver.settings) == (False, b"")
+        assert driver.prepare_threshold is not None
+        assert connection.exec_driver_sql("SHOW enable_seqscan").scalar() == "off"
+    storage.close()
+
+
+class TestPgBouncer:
+    """A real one, where it is installed: it is no part of any wheel."""
+
+    @pytest.fixture(params=["", "ignore_startup_parameters = options"], ids=["as it is", "ignoring"])
+    def pooled(self, request: pytest.FixtureRequest, empty: str) -> Iterator[str]:
+        binary = shutil.which("pgbouncer")
+        if binary is None:
+            pytest.skip("pgbouncer is not installed")
+        url = make_url(empty)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        folder = Path(tempfile.mkdtemp(prefix="ms-bouncer-"))  # another user has to reach it
+        host = url.host or url.query.get("host")
+        (folder / "users.txt").write_text(f'"{url.username}" "{url.password or ""}"\n')
+        (folder / "pgbouncer.ini").write_text(f"""
+[databases]
+{url.database} = host={host} port={url.port or url.query.get("port") or 5432} dbname={url.database} user={url.username}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = trust
+auth_file = {folder}/users.txt
+pool_mode = transaction
+default_pool_size = 4
+logfile = {folder}/log
+{request.param}
+""")
+        user = None
+        if os.geteuid() == 0:  # it refuses to run as the superuser, and the server's socket may be for its owner alone
+            user = Path(str(host)).owner() if str(host).startswith("/") else "nobody"
+            shutil.chown(folder, user)
+        started = subprocess.Popen([binary, "-q", str(folder / "pgbouncer.ini")], user=user, stderr=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + 10
+            while time.monotonic() < deadline:
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.05)
+            yield f"postgresql+psycopg://{url.username}@127.0.0.1:{port}/{url.database}"
+        finally:
+            started.terminate()
+            started.wait(10)
+            shutil.rmtree(folder)
+
+    def test_writers_through_it(self, pooled: str, empty: str) -> None:
+        storage = migrated(pooled, schema="elsewhere")
+        storage.check()
+        assert (tables(empty, "public"), tables(empty, "elsewhere") > 10) == (0, True)
+        assert in_force(storage)["lock_timeout"] == "5s"
+
+        def work(number: int) -> None:
+            for step in range(10):
+                storage.write(note(f"{number} {step}"))
+                assert f"{number} {step}" in names(storage)
+
+        with ThreadPoolExecutor(12) as pool:
+            for done in [pool.submit(work, number) for number in range(12)]:
+                done.result(60)
+        assert len(names(storage)) == 120
+        assert [finding.state for finding in storage.examine(thorough=True)] == ["degraded"]
+        storage.close()

@@ -1,0 +1,233 @@
+"""Vectors in PostgreSQL keep the contract, with and without an index, and filters lose nothing."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+
+from memservice.spi.index_filter import (
+    EVERYTHING,
+    Where,
+)
+from memservice.spi.vectors import VectorIndex
+from memservice.testing.indexes import Engine
+from memservice.testing.vectors import OURS, VectorIndexContract, keys, row, space
+from memservice_postgres.storage import PostgresStorage
+from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes
+from memservice_postgres.vectors import PostgresVectorIndex
+from support.stores.postgres_server import connect, drop_database
+from support.stores.postgres_store import empty, migrated, new_store, place
+
+log = logging.getLogger("memservice.test")
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[tuple[str, PostgresStorage]]:
+    uri = new_store()
+    storage = migrated(uri)
+    yield uri, storage
+    storage.close()
+    drop_database(uri)
+
+
+@pytest.fixture
+def storage(store: tuple[str, PostgresStorage]) -> PostgresStorage:
+    empty(store[0])
+    return store[1]
+
+
+class TestPostgresVectors(VectorIndexContract):
+    @pytest.fixture
+    def open_index(self, store: tuple[str, PostgresStorage], storage: PostgresStorage) -> Callable[[], Engine[VectorIndex]]:
+        return lambda: Engine(PostgresVectorIndex(SpaceIndexes(place(store[0]), log)), storage)
+
+
+# Large spaces
+
+CROWD = 3_000
+BIG = space(7, dimension=48)
+
+Crowded = tuple[PostgresStorage, PostgresVectorIndex, Any]
+"""The storage, its index, and the vectors, of rows 1, 2 …"""
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["full", "half"])
+def crowded(
+    request: pytest.FixtureRequest,
+) -> Iterator[tuple[PostgresStorage, PostgresVectorIndex, np.ndarray[tuple[int, int], np.dtype[np.float32]]]]:
+    """A space that has its index: 3,000 vectors in 30 heaps, one session in fifty rare ones."""
+    uri = new_store()
+    storage = migrated(uri)
+    indexes = SpaceIndexes(place(uri), log, half=request.param, large=CROWD)
+    index = PostgresVectorIndex(indexes, exact=20)
+    chance = np.random.default_rng(5)
+    heaps = chance.standard_normal((30, 48))
+    vectors = (heaps[np.arange(CROWD) % 30] + 0.5 * chance.standard_normal((CROWD, 48))).astype(np.float32)
+    rows = [row(n + 1, vector=vector, session=n % 50, author=n % 2) for n, vector in enumerate(vectors)]
+    storage.write(lambda view: index.upsert(view, BIG, rows))
+    indexes.keep(BIG)
+    yield storage, index, vectors
+    storage.close()
+    drop_database(uri)
+
+
+def test_a_large_space_is_searched_by_its_index(crowded: Crowded) -> None:
+    storage, index, vectors = crowded
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    found = wanted = 0
+    for asked in unit[:20] + 0.02:
+        with storage.read() as view:
+            hits = index.query(view, BIG, asked, 10, EVERYTHING)
+        scores = unit @ (asked / np.linalg.norm(asked))
+        best = {int(n) + 1 for n in np.argsort(-scores)[:10]}
+        found, wanted = found + len(best & set(keys(hits))), wanted + 10
+        assert [hit.score for hit in hits] == pytest.approx([float(scores[key - 1]) for key in keys(hits)], abs=1e-5)
+        assert hits == sorted(hits, key=lambda hit: (-hit.score, hit.key))
+    assert found / wanted > 0.9
+    with storage.engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        held = index.indexes.of(driver, BIG)
+        assert held is not None
+        type_ = held.type
+        asked = "(SELECT vector FROM vectors WHERE space_key = 7 LIMIT 1)"
+        sql = f"SELECT row_key FROM vectors r WHERE r.space_key = 7 ORDER BY (r.vector::{type_}) <#> {asked}::{type_} LIMIT 10"
+        plan = " ".join(line for (line,) in driver.execute(f"EXPLAIN {sql}"))
+    assert "vectors_hnsw_7_" in plan
+
+
+@pytest.mark.parametrize("where", [Where(sessions=(3,)), Where(sessions=(3, 4), authors=(1,)), Where(authors=(0,))], ids=repr)
+def test_filters_lose_nothing_in_a_large_space(crowded: Crowded, where: Where) -> None:
+    """As many as there are, and by and large the nearest."""
+    storage, index, vectors = crowded
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    fits = [
+        n
+        for n in range(CROWD)
+        if (where.sessions is None or n % 50 in where.sessions) and (where.authors is None or n % 2 in where.authors)
+    ]
+    with storage.read() as view:
+        hits = index.query(view, BIG, vectors[8], 25, where)
+    best = sorted(fits, key=lambda n: -float(unit[n] @ unit[8]))[:25]
+    assert len(hits) == 25
+    assert {key - 1 for key in keys(hits)} <= set(fits)
+    assert len({key - 1 for key in keys(hits)} & set(best)) >= 22
+
+
+def test_where_shared_memory_is_short_one_process_builds_the_index(
+    store: tuple[str, PostgresStorage], storage: PostgresStorage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in a container whose /dev/shm holds 64 MB."""
+
+    class Short:
+        """A connection to a server that has no shared memory left."""
+
+        def __init__(self, driver: Any) -> None:
+            self._driver = driver
+            self.said: list[str] = []
+
+        def execute(self, sql: bytes | str, *given: Any) -> Any:
+            told = sql.decode() if isinstance(sql, bytes) else sql
+            self.said.append(told)
+            workers = self._driver.execute("SHOW max_parallel_maintenance_workers").fetchall()[0][0]
+            if told.startswith("CREATE INDEX") and workers != "0":
+                raise psycopg.errors.DiskFull("could not resize shared memory segment")
+            return self._driver.execute(sql, *given)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._driver, name)
+
+        def __enter__(self) -> Any:
+            self._driver.__enter__()
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            self._driver.__exit__(*error)
+
+    here = place(store[0])
+    short: list[Short] = []
+
+    class There:
+        def connect(self, **settings: str) -> Any:
+            short.append(Short(here.connect(**settings)))
+            return short[-1]
+
+    indexes = SpaceIndexes(There(), log, large=3)  # type: ignore[arg-type]
+    index = PostgresVectorIndex(indexes)
+    storage.write(lambda view: index.upsert(view, OURS, [row(n) for n in range(1, 4)]))
+    with caplog.at_level(logging.INFO):
+        indexes.keep(OURS)
+    assert [told.split()[0] for told in short[0].said if told.startswith(("CREATE", "DROP"))] == ["CREATE", "DROP", "CREATE"]
+    assert "could not resize shared memory segment; building it in one process" in caplog.text
+    with connect(store[0]) as connection:
+        valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'vectors_hnsw_1_full'::regclass"
+        assert connection.execute(valid).fetchall() == [(True,)]
+
+
+def test_memory_for_building_follows_the_vectors_up_to_the_limit() -> None:
+    full, half = (SpaceIndex(1, 384, half=half) for half in (False, True))
+    assert full.megabytes(1_000_000) == 2_337
+    assert half.megabytes(1_000_000) == 1_569
+    assert full.megabytes(20_000) == 47
+
+
+def test_an_index_that_was_not_finished_is_built_again_and_one_without_rows_goes(
+    store: tuple[str, PostgresStorage], storage: PostgresStorage
+) -> None:
+    uri = store[0]
+    indexes = SpaceIndexes(place(uri), log, large=3)
+    index = PostgresVectorIndex(indexes)
+    storage.write(lambda view: index.upsert(view, OURS, [row(n) for n in range(1, 4)]))
+    indexes.keep(OURS)
+    with connect(uri) as connection:
+        named = (
+            "SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE c.relname LIKE 'vectors_hnsw%'"
+        )
+        assert connection.execute(named).fetchall() == [("vectors_hnsw_1_full", True)]
+        connection.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'vectors_hnsw_1_full'::regclass")
+        with storage.read() as view:
+            assert len(index.query(view, OURS, row(1).vector, 5, EVERYTHING)) == 3
+        # By itself, and here as well: whoever comes first.
+        deadline = time.monotonic() + 30
+        while connection.execute(named).fetchall() != [("vectors_hnsw_1_full", True)]:
+            assert time.monotonic() < deadline
+            indexes.keep(OURS)
+        storage.write(lambda view: index.drop(view, OURS))
+        indexes.keep(OURS)
+        assert connection.execute(named).fetchall() == []
+
+
+def test_an_index_is_built_unasked_once_a_space_is_large(store: tuple[str, PostgresStorage], storage: PostgresStorage) -> None:
+    index = PostgresVectorIndex(SpaceIndexes(place(store[0]), log, large=3))
+    storage.write(lambda view: index.upsert(view, OURS, [row(n) for n in range(1, 4)]))
+    with storage.read() as view:
+        index.query(view, OURS, row(1).vector, 5, EVERYTHING)
+    deadline = time.monotonic() + 30
+    with connect(store[0]) as connection:
+        while connection.execute("SELECT 1 FROM pg_class WHERE relname = 'vectors_hnsw_1_full'").fetchone() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+@pytest.mark.parametrize(("dimension", "type"), [(2_000, "vector(2000)"), (3_072, "halfvec(3072)"), (4_096, None)])
+def test_long_vectors_have_indexes_of_shorter_numbers(
+    store: tuple[str, PostgresStorage], storage: PostgresStorage, dimension: int, type: str | None
+) -> None:
+    indexes, long = SpaceIndexes(place(store[0]), log, large=2), space(dimension, dimension=dimension)
+    index = PostgresVectorIndex(indexes)
+    vectors = np.eye(3, dimension, dtype=np.float32)
+    storage.write(lambda view: index.upsert(view, long, [row(n + 1, vector=vectors[n]) for n in range(3)]))
+    indexes.keep(long)
+    with storage.read() as view:
+        assert [(hit.key, round(hit.score, 5)) for hit in index.query(view, long, vectors[1], 1, EVERYTHING)] == [(2, 1.0)]
+        assert index.fetch(view, long, [3])[3].tolist() == vectors[2].tolist()
+    with connect(store[0]) as connection:
+        found = connection.execute(
+            "SELECT indexdef FROM pg_indexes WHERE indexname = ANY(%s)", ([f"vectors_hnsw_{dimension}_{n}" for n in ("full", "half")],)
+        ).fetchall()
+    assert (f"::{type}" in str(found[0][0])) if type else found == []

@@ -1,0 +1,239 @@
+"""Migrations: they make the tables that the code works with, once, whoever comes first, and leave newer stores alone."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from memservice.domain.errors import SchemaVersionError
+from memservice_sql.migrating import scripts, upgrade
+from memservice_sql.schema_version import HEAD, HISTORY
+from memservice_sql.storage import VERSION_SECONDS
+from memservice_sql.tables import metadata
+from memservice_sqlite import search_schema
+from support.stores.sqlite_store import migrated, opened
+from support.stores.stores import DIALECTS, migrated_on
+
+
+def ours(thing: Any, name: str | None, kind: str, reflected: bool, other: Any) -> bool:
+    """Tables that only this database has are no part of the metadata."""
+    return kind != "table" or not reflected or name in metadata.tables
+
+
+def test_the_migrations_make_the_tables_of_the_code(tmp_path: Path) -> None:
+    storage = migrated(tmp_path / "memory.db")
+    with storage.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"include_object": ours, "compare_type": True})
+        assert compare_metadata(context, metadata) == []
+    storage.close()
+
+
+def statements(engine: sa.Engine) -> dict[str, str]:
+    """What SQLite was told to make each table and index, without differences of layout."""
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").all()
+    return {name: re.sub(r"\s*([(),])\s*", r"\1", " ".join(sql.replace('"', "").split())) for name, sql in rows}
+
+
+def test_the_migrations_say_it_in_the_same_words(tmp_path: Path) -> None:
+    """Comparing metadata sees neither conditions of indexes nor what happens on delete."""
+    storage = migrated(tmp_path / "memory.db")
+    there = statements(storage.engine)
+    plain = sa.create_engine(f"sqlite:///{tmp_path}/plain.db")
+    metadata.create_all(plain)
+    wanted = statements(plain)
+    plain.dispose()
+    storage.close()
+    assert {name: there.get(name) for name in wanted} == wanted
+
+
+def test_the_history_is_the_one_that_is_written_down() -> None:
+    revisions = [script.revision for script in scripts().walk_revisions()]
+    assert tuple(reversed(revisions)) == HISTORY
+    assert scripts().get_heads() == [HEAD]
+
+
+def test_looking_at_the_version_imports_no_alembic(tmp_path: Path) -> None:
+    migrated(tmp_path / "memory.db").close()
+    code = f"""
+import sys
+import time
+from memservice_sqlite.settings import SqliteSettings
+from memservice_sqlite.storage import open_storage
+storage = open_storage(SqliteSettings().load({{"uri": "sqlite:///{tmp_path}/memory.db"}}))
+storage.check()
+storage.migrate()
+storage.close()
+print(sorted({{"alembic", "numpy"}} & set(sys.modules)))
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (found.returncode, found.stdout.strip()) == (0, "[]"), found.stderr
+
+
+def test_an_empty_store_says_how_to_make_the_tables(tmp_path: Path) -> None:
+    (tmp_path / "memory.db").touch()
+    storage = opened(tmp_path / "memory.db")
+    assert storage.schema_version() is None
+    with pytest.raises(SchemaVersionError, match="memservice db upgrade"):
+        storage.check()
+    with pytest.raises(SchemaVersionError, match="memservice db upgrade"):
+        storage.write(lambda view: view.facts.set("a", "b"))
+    storage.close()
+
+
+def test_an_older_store_says_how_to_bring_it_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = migrated(tmp_path / "memory.db")
+    monkeypatch.setattr("memservice_sql.schema_version.HISTORY", (*HISTORY, "9999"))
+    monkeypatch.setattr("memservice_sql.schema_version.HEAD", "9999")
+    with pytest.raises(SchemaVersionError, match=r"older.*memservice db upgrade"):
+        storage.check()
+    storage.close()
+
+
+@pytest.mark.parametrize("old", HISTORY[:-1])
+def test_a_store_of_each_older_schema_is_brought_up_to_date(tmp_path: Path, old: str) -> None:
+    (tmp_path / "memory.db").touch()
+    storage = opened(tmp_path / "memory.db")
+    with storage.engine.begin() as connection:
+        upgrade(connection, storage._dialect, old)
+    assert storage.schema_version() == old
+    with storage.engine.begin() as connection:
+        connection.execute(sa.insert(metadata.tables["facts"]).values(name="a", value="kept"))
+    storage.migrate()
+    storage.check()
+    with storage.read() as view:
+        assert view.facts.get("a") == "kept"
+    new = migrated(tmp_path / "new.db")
+    assert statements(storage.engine) == statements(new.engine)
+    new.close()
+    storage.close()
+
+
+def test_keys_of_an_older_store_belong_to_what_bears_their_names(tmp_path: Path) -> None:
+    storage = opened(tmp_path / "memory.db")
+    with storage.engine.begin() as connection:
+        upgrade(connection, storage._dialect, "0002")
+        for statement in OLDER_KEYS.split(";"):
+            connection.exec_driver_sql(statement)
+    storage.migrate()
+    with storage.read() as view:
+        found = {key.uid: (key.workspace_uid, key.peer_uid, key.session_uid) for key in view.keys.page()}
+    assert found == {
+        "admin": (None, None, None),
+        "whole": ("W2", None, None),
+        "peer": ("W2", "P2", None),
+        "session": ("W2", None, "S2"),
+        "both": ("W2", "P2", "S2"),
+        "of a session that goes": ("W2", None, None),
+        "of a later peer": ("W2", None, None),
+        "of a workspace that goes": (None, None, None),
+        "of a later workspace": (None, None, None),
+    }
+    storage.close()
+
+
+OLDER_KEYS = """
+INSERT INTO workspaces (key, uid, slug, v1_name, state, metadata, configuration, created_at) VALUES
+    (1, 'W1', 'w', 'w', 'deleting', '{}', '{}', '2026-01-01'), (2, 'W2', 'w', 'w', 'active', '{}', '{}', '2026-01-01'),
+    (3, 'W3', 'gone', 'gone', 'deleting', '{}', '{}', '2026-01-01');
+INSERT INTO peers (uid, workspace_key, slug, v1_name, kind, metadata, configuration, created_at) VALUES
+    ('P1', 1, 'p', 'p', 'peer', '{}', '{}', '2026-01-01'), ('P2', 2, 'p', 'p', 'peer', '{}', '{}', '2026-01-01');
+INSERT INTO sessions (uid, workspace_key, slug, state, metadata, configuration, message_count, token_total, created_at) VALUES
+    ('S1', 1, 's', 'active', '{}', '{}', 0, 0, '2026-01-01'), ('S2', 2, 's', 'archived', '{}', '{}', 0, 0, '2026-01-01'),
+    ('S3', 2, 'going', 'deleting', '{}', '{}', 0, 0, '2026-01-01');
+INSERT INTO api_keys (uid, admin, workspace, peer, session, created_at) VALUES
+    ('admin', 1, NULL, NULL, NULL, '2026-01-01'), ('whole', 0, 'w', NULL, NULL, '2026-01-01'),
+    ('peer', 0, 'w', 'p', NULL, '2026-01-01'), ('session', 0, 'w', NULL, 's', '2026-01-01'), ('both', 0, 'w', 'p', 's', '2026-01-01'),
+    ('of a session that goes', 0, 'w', NULL, 'going', '2026-01-01'), ('of a later peer', 0, 'w', 'q', NULL, '2026-01-01'),
+    ('of a workspace that goes', 0, 'gone', NULL, NULL, '2026-01-01'), ('of a later workspace', 0, 'x', 'p', 's', '2026-01-01')
+"""
+
+
+def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    storage = migrated(path)
+    storage.write(lambda view: view.facts.set("a", "b"))
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '4242'")
+    connection.close()
+    for attempt in (storage.check, storage.migrate):
+        with pytest.raises(SchemaVersionError, match=r"4242.*newer.*Upgrade memservice"):
+            attempt()
+    assert storage.schema_version() == "4242"
+    with storage.read() as view:
+        assert view.facts.get("a") == "b"
+    storage.close()
+
+
+def test_a_migration_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = opened(tmp_path / "memory.db")
+    create = search_schema.create
+
+    def fail(connection: sa.Connection) -> None:
+        create(connection)
+        raise RuntimeError("power cut")
+
+    monkeypatch.setattr(search_schema, "create", fail)
+    with pytest.raises(RuntimeError, match="power cut"):
+        storage.migrate()
+    assert storage.schema_version() is None
+    assert statements(storage.engine) == {}
+    monkeypatch.undo()
+    storage.migrate()
+    storage.check()
+    storage.close()
+
+
+def test_several_processes_may_migrate_at_once(tmp_path: Path) -> None:
+    code = f"""
+from memservice_sqlite.settings import SqliteSettings
+from memservice_sqlite.storage import open_storage
+storage = open_storage(SqliteSettings().load({{"uri": "sqlite:///{tmp_path}/memory.db"}}))
+input()
+storage.migrate()
+storage.check()
+storage.write(lambda view: view.rows.put([]))
+storage.close()
+"""
+    pipe = subprocess.PIPE
+    started = [subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stderr=pipe, text=True) for _ in range(4)]
+    assert all(process.stdin is not None for process in started)
+    outcomes = [process for process in started if process.stdin is not None and process.stdin.write("go\n")]
+    for process in outcomes:
+        assert process.stdin is not None
+        process.stdin.flush()
+    errors = [process.communicate(timeout=60)[1] for process in started]
+    assert [process.returncode for process in started] == [0] * 4, "\n".join(errors)
+    storage = opened(tmp_path / "memory.db")
+    storage.check()
+    storage.close()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_process_stops_writing_when_a_newer_release_has_migrated(dialect: str, tmp_path: Path) -> None:
+    with migrated_on(dialect, tmp_path) as storage:
+        storage.write(lambda view: view.facts.set("before", ""))
+        with storage.engine.connect() as connection:
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+
+        def write_on() -> None:
+            ends = time.monotonic() + 5 * VERSION_SECONDS
+            while time.monotonic() < ends:
+                storage.write(lambda view: view.facts.set("after", ""))
+
+        began = time.monotonic()
+        with pytest.raises(SchemaVersionError, match=r"schema 9999.*a newer release wrote it"):
+            write_on()
+        assert time.monotonic() - began < 2 * VERSION_SECONDS
+        with storage.read() as view:
+            assert view.facts.get("before") == "", "what is there can be read for as long as it can"

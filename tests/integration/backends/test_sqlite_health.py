@@ -1,0 +1,217 @@
+"""What a SQLite store says of itself: damage, a disk that is full, a file that is gone or another one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memservice.domain.errors import Damaged, NoStore, Unavailable
+from memservice.domain.records import Fact
+from memservice.spi.base import RESTORE
+from memservice.spi.storage import View
+from memservice.spi.text import TextRow
+from memservice.testing.storage.base import NOW, populate
+from memservice_sqlite.storage import SqliteStorage
+from support.stores.sqlite_store import migrated, opened
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def storage(path: Path) -> Iterator[SqliteStorage]:
+    storage = migrated(path, pool_timeout=0.3)
+    yield storage
+    storage.close()
+
+
+def note(name: str) -> Callable[[View], None]:
+    return lambda view: view.facts.set(name, "")
+
+
+def names(storage: SqliteStorage) -> list[str]:
+    with storage.read() as view:
+        return [fact.name for fact in view.rows.page(Fact)]
+
+
+def fill(storage: SqliteStorage) -> None:
+    world = storage.write(lambda view: populate(view, "w"))
+
+    def store(view: View) -> None:
+        view.messages.append([world.message(seq, content=f"message {seq} " * 20) for seq in range(1, 301)])
+        view.conclusions.put([world.conclusion(number) for number in range(300)])
+        view.tasks.add([world.task(number, "unit") for number in range(300)])
+        rows = [TextRow(key, [f"term{key * 7 + n}" for n in range(20)], at=NOW) for key in range(1, 301)]
+        storage.text.add(view, "message", world.workspace.key, rows)
+
+    storage.write(store)
+
+
+def damage(path: Path, table: str) -> None:
+    """Overwrite one page of a table or an index, not its first, with what is no page."""
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        size = database.execute("PRAGMA page_size").fetchone()[0]
+        try:
+            database.execute("SELECT 1 FROM dbstat")
+        except sqlite3.OperationalError:
+            pytest.skip("this SQLite cannot tell which page is whose: it was built without dbstat")
+        pages = [page for (page,) in database.execute("SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf'", (table,))]
+    with path.open("r+b") as file:
+        file.seek((pages[len(pages) // 2] - 1) * size)
+        file.write(random.Random(7).randbytes(size))
+
+
+@pytest.mark.parametrize("table", ["messages", "conclusions", "tasks", "ix_messages_workspace_key_key", "text_index_data", "text_terms"])
+def test_doctor_finds_a_damaged_page(path: Path, table: str) -> None:
+    storage = migrated(path)
+    fill(storage)
+    assert storage.examine(thorough=True) == []
+    storage.close()
+    damage(path, table)
+    storage = opened(path)
+    storage.check()
+    try:
+        found = [(finding.state, finding.advice) for finding in storage.examine(thorough=True)]
+    except Damaged:
+        found = [("failed", RESTORE)]  # the doctor says the same then
+    storage.close()
+    assert found == [("failed", RESTORE)]
+
+
+def test_damage_that_was_met_is_told_from_then_on_and_logged_once(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    storage = migrated(path)
+    fill(storage)
+    storage.close()
+    damage(path, "messages")
+    storage = opened(path)
+    assert storage.examine() == [], "nobody has met it, and readiness reads no more than it must"
+
+    def read() -> None:
+        with storage.read() as view:
+            view.messages.run(1, 1, 1_000)
+
+    with caplog.at_level(logging.WARNING, "memservice"):
+        for _ in range(3):
+            with pytest.raises(Damaged, match="is damaged"):
+                read()
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert RESTORE in caplog.text
+    storage.write(note("a part that is whole"))
+    (finding,) = storage.examine()
+    assert (finding.state, finding.advice) == ("failed", RESTORE)
+    storage.close()
+
+
+def test_a_file_whose_beginning_is_damaged_is_damaged(path: Path) -> None:
+    migrated(path).close()
+    with path.open("r+b") as file:
+        file.write(random.Random(7).randbytes(4_096))
+    storage = opened(path)
+    with pytest.raises(Damaged, match="beginning is damaged"):
+        storage.check()
+    storage.close()
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from support.stores.sqlite_store import opened
+from memservice.domain.errors import Unavailable
+from memservice.spi import base
+storage = opened(Path(sys.argv[1]))
+storage.check()
+assert storage.examine() == []
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+if sys.argv[2] == "written":
+    try:
+        storage.write(lambda view: view.facts.set("big", "x" * 100_000))
+    except Unavailable:
+        pass
+    else:
+        sys.exit("it could be written")
+else:
+    base.TRY_AGAIN_SECONDS = 0
+(finding,) = storage.examine()
+print(finding.state, finding.found)
+storage.check()
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert storage.examine() == [], "it is noticed that there is room again, though nobody wrote"
+storage.close()
+"""
+
+
+@pytest.mark.parametrize("before", ["written", "quiet"])
+def test_a_full_disk_is_told_whether_or_not_anybody_wrote(path: Path, root: Path, before: str) -> None:
+    migrated(path).close()
+    environment = {**os.environ, "PYTHONPATH": str(root / "tests")}
+    command = [sys.executable, "-c", FULL, str(path), before]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("failed it takes no writes: the database"), done.stdout
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_deleted_or_replaced_takes_no_write_any_more(storage: SqliteStorage, path: Path, replaced: bool) -> None:
+    storage.write(note("before"))
+    if replaced:
+        other = path.with_name("other.db")
+        migrated(other).close()
+        other.replace(path)
+    else:
+        for file in path.parent.glob("memory.db*"):
+            file.unlink()
+    words = "was replaced by another file" if replaced else "was deleted or moved"
+    with pytest.raises(Unavailable, match=words):
+        storage.write(note("after"))
+    with pytest.raises(Unavailable, match=words):
+        storage.check()
+    (finding,) = storage.examine()
+    assert (finding.state, words in finding.found) == ("failed", True)
+    with pytest.raises(Unavailable, match=words):
+        storage.migrate()
+    assert path.exists() == replaced, "it is not made anew under a process that had another one"
+
+
+def test_a_file_that_is_deleted_while_a_write_is_under_way_is_not_written_to(storage: SqliteStorage, path: Path) -> None:
+    def work(view: View) -> None:
+        view.facts.set("lost", "")
+        path.unlink()
+
+    with pytest.raises(Unavailable, match="was deleted or moved"):
+        storage.write(work)
+
+
+def test_a_file_that_was_moved_and_put_back_is_the_same(storage: SqliteStorage, path: Path) -> None:
+    storage.write(note("before"))
+    path.rename(path.with_name("elsewhere"))
+    with pytest.raises(Unavailable, match="was deleted or moved"):
+        storage.write(note("meanwhile"))
+    path.with_name("elsewhere").rename(path)
+    storage.write(note("after"))
+    assert names(storage) == ["before", "after"]
+    assert storage.examine() == []
+
+
+def test_only_migrating_makes_a_file(path: Path) -> None:
+    storage = opened(path)
+    for attempt in (storage.check, storage.schema_version, storage.examine, lambda: storage.write(note("a")), lambda: names(storage)):
+        with pytest.raises(NoStore, match=rf"no file {path}: check DB_CONNECTION_URI"):
+            attempt()
+    assert list(path.parent.iterdir()) == []
+    storage.migrate()
+    storage.write(note("a"))
+    assert names(storage) == ["a"]
+    storage.close()

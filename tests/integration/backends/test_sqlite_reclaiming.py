@@ -1,0 +1,150 @@
+"""What is erased is gone from the file: from rows, from the text index, from the log; and its room is given back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memservice.domain.filters.ast import where
+from memservice.domain.records import Message
+from memservice.spi.index_filter import EVERYTHING
+from memservice.spi.storage import View
+from memservice.spi.text import TextRow
+from memservice.testing.storage.base import NOW, World, populate
+from memservice_sqlite import reclaiming
+from memservice_sqlite.storage import SqliteStorage
+from support.stores.sqlite_store import migrated
+
+MARKER = "zorbmarker"
+EACH = 400
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def storage(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStorage]:
+    monkeypatch.setattr(reclaiming, "KEPT_PAGES", 10)
+    monkeypatch.setattr(reclaiming, "FREED_PAGES", 20)
+    storage = migrated(path)
+    yield storage
+    storage.close()
+
+
+def written(path: Path, word: str) -> int:
+    """How often a word is in the file or what SQLite laid beside it."""
+    return sum(file.read_bytes().count(word.encode()) for file in path.parent.glob(f"{path.name}*"))
+
+
+def say(storage: SqliteStorage, world: World, word: str, first: int = 1) -> None:
+    """In transactions of their own, so that the index is of many pieces."""
+    for start in range(first, first + EACH, 20):
+
+        def store(view: View, start: int = start) -> None:
+            said = view.messages.append([world.message(seq, content=f"{word}{seq} " * 20) for seq in range(start, start + 20)])
+            rows = [TextRow(m.key, [f"{word}{m.seq}", *(f"{word}x{n}" for n in range(10))], session=1, at=NOW) for m in said]
+            storage.text.add(view, "message", world.workspace.key, rows)
+
+        storage.write(store)
+
+
+def erase(storage: SqliteStorage, world: World) -> None:
+    def remove(view: View) -> None:
+        view.rows.delete(Message, where(workspace_key=world.workspace.key))
+        while storage.text.drop(view, world.workspace.key, 100):
+            pass
+
+    storage.write(remove)
+
+
+def reclaim(storage: SqliteStorage) -> int:
+    steps = 1
+    while storage.reclaim():
+        steps += 1
+        assert steps < 1_000
+    return steps
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["nothing else", "beside others"])
+@pytest.mark.parametrize("thorough", [False, True])
+def test_words_that_were_erased_are_nowhere_in_the_file(storage: SqliteStorage, path: Path, others: bool, thorough: bool) -> None:
+    world = storage.write(lambda view: populate(view, "w"))
+    other = storage.write(lambda view: populate(view, "other"))
+    if others:
+        say(storage, other, "kept")
+    say(storage, world, MARKER)
+    if others:
+        say(storage, other, "kept", EACH + 1)
+    with storage.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    size = path.stat().st_size
+    assert written(path, MARKER) > EACH
+    erase(storage, world)
+    assert written(path, MARKER) > 0, "else there is nothing to look for"
+    if thorough:
+        while storage.reclaim(thorough=True):
+            pass
+    else:
+        assert reclaim(storage) > 1, "in steps"
+    assert written(path, MARKER) == 0
+    assert path.stat().st_size < size
+    assert not storage.reclaim()
+    with storage.read() as view:
+        found = storage.text.search(view, "message", other.workspace.key, ["kept7"], 5, where=EVERYTHING)
+        assert len(found.hits) == int(others)
+    assert storage.examine(thorough=True) == []
+
+
+def test_nothing_is_merged_where_nothing_was_removed(storage: SqliteStorage) -> None:
+    world = storage.write(lambda view: populate(view, "w"))
+    say(storage, world, MARKER)
+    with storage.engine.connect() as connection:
+        before = connection.exec_driver_sql("PRAGMA data_version").scalar()
+        assert reclaim(storage) == 1
+        assert connection.exec_driver_sql("PRAGMA data_version").scalar() == before
+
+
+def test_what_is_removed_during_a_round_is_merged_by_the_next(storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, other = (storage.write(lambda view, tag=tag: populate(view, tag)) for tag in ("w", "other"))  # type: ignore[misc]
+    say(storage, world, MARKER)
+    say(storage, other, "otherword")
+    say(storage, storage.write(lambda view: populate(view, "third")), "kept")
+    erase(storage, world)
+    with monkeypatch.context() as away:
+        away.setattr(reclaiming, "_cut_log", lambda driver: False)
+        assert [storage.reclaim() for _ in range(50)][-1], "the round is not over"
+    erase(storage, other)
+    reclaim(storage)
+    assert (written(path, MARKER), written(path, "otherword"), written(path, "kept") > 0) == (0, 0, True)
+
+
+def test_a_reader_delays_the_end_of_it_and_no_more(storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reclaiming, "LOG_SECONDS", 0.01)
+    world = storage.write(lambda view: populate(view, "w"))
+    say(storage, world, MARKER)
+    with storage.read() as view:
+        assert view.messages.count(world.session.key) == EACH
+        erase(storage, world)
+        assert [storage.reclaim() for _ in range(50)][-1], "it is not over"
+        assert view.messages.count(world.session.key) == EACH
+        storage.write(lambda view: view.facts.set("others", "write meanwhile"))
+    reclaim(storage)
+    assert written(path, MARKER) == 0
+
+
+def test_statistics_of_a_workspace_go_with_it(storage: SqliteStorage) -> None:
+    world = storage.write(lambda view: populate(view, "w"))
+    say(storage, world, MARKER)
+
+    def rows() -> int:
+        with storage.engine.connect() as connection:
+            found = connection.exec_driver_sql("SELECT count(*) FROM text_statistics WHERE workspace_key > 0").scalar()
+            return int(found or 0)
+
+    assert rows() == 1
+    erase(storage, world)
+    assert rows() == 0

@@ -1,0 +1,167 @@
+"""Full text in SQLite keeps the contract, its budget and its postings."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memservice.spi.index_filter import (
+    EVERYTHING,
+    Where,
+)
+from memservice.spi.text import TextIndex, TextMatches, TextRow
+from memservice.testing.indexes import Engine
+from memservice.testing.text import TextIndexContract
+from memservice_sqlite.text import LONGEST_TERM, SqliteTextIndex, token
+from support.stores.sqlite_file import SqliteFile, open_whole
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty store, migrated once: a copy is had faster."""
+    path = tmp_path_factory.mktemp("template") / "memory.db"
+    open_whole(path).close()
+    return path
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[SqliteFile]:
+    opened = SqliteFile(tmp_path / "text.db")
+    yield opened
+    opened.close()
+
+
+class TestSqliteTextInTheStorage(TextIndexContract):
+    @pytest.fixture
+    def open_index(self, tmp_path: Path, template: Path) -> Iterator[Callable[[], Engine[TextIndex]]]:
+        storage = open_whole(Path(shutil.copy(template, tmp_path / "memory.db")))
+        yield lambda: Engine(SqliteTextIndex(), storage)
+        storage.close()
+
+
+class TestSqliteText(TextIndexContract):
+    @pytest.fixture
+    def open_index(self, file: SqliteFile) -> Callable[[], Engine[TextIndex]]:
+        return lambda: Engine(SqliteTextIndex(), file)
+
+
+class TestSqliteTextOnASmallBudget(TextIndexContract):
+    """Every term is common here, so that postings are read in part; nothing else may change."""
+
+    @pytest.fixture
+    def open_index(self, file: SqliteFile) -> Callable[[], Engine[TextIndex]]:
+        return lambda: Engine(SqliteTextIndex(budget=1), file)
+
+
+def add(file: SqliteFile, rows: list[TextRow], workspace: int = 1, kind: str = "message") -> None:
+    file.write(lambda view: SqliteTextIndex().add(view, kind, workspace, rows))
+
+
+def search(file: SqliteFile, terms: list[str], k: int = 100, where: Where = EVERYTHING, budget: int = 10_000) -> TextMatches:
+    with file.read() as view:
+        return SqliteTextIndex(budget).search(view, "message", 1, terms, k, where)
+
+
+def plan(file: SqliteFile, sql: str, parameters: Any) -> str:
+    with file.engine.connect() as connection:
+        return "; ".join(row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", parameters))
+
+
+def test_a_view_of_another_storage_is_refused() -> None:
+    with pytest.raises(TypeError, match="SQLite storage"):
+        SqliteTextIndex().search(None, "message", 1, ["fox"], 1, EVERYTHING)
+
+
+def test_an_unknown_kind_is_refused(file: SqliteFile) -> None:
+    with file.read() as view, pytest.raises(ValueError, match=r"'poem'.*message, conclusion, document"):
+        SqliteTextIndex().search(view, "poem", 1, ["fox"], 1, EVERYTHING)
+
+
+def test_of_common_terms_rows_with_several_come_first(file: SqliteFile) -> None:
+    add(file, [TextRow(key=n, terms=["salt", "pepper"] if n in (3, 40, 77) else ["salt" if n % 2 else "pepper"]) for n in range(1, 101)])
+    found = search(file, ["salt", "pepper"], k=3, budget=10)
+    assert {hit.key for hit in found.hits} == {3, 40, 77}
+    assert dict(found.frequencies) == {"salt": 51, "pepper": 52}
+
+
+def test_terms_past_the_budget_still_count_in_hits(file: SqliteFile) -> None:
+    add(file, [TextRow(key=n, terms=["common"] * 2 + (["rare"] if n <= 5 else [])) for n in range(1, 101)])
+    found = search(file, ["common", "rare"], k=5, budget=20)
+    assert {hit.key: dict(hit.terms) for hit in found.hits} == {n: {"rare": 1, "common": 2} for n in range(1, 6)}
+
+
+def test_of_one_common_term_the_newest_are_returned(file: SqliteFile) -> None:
+    add(file, [TextRow(key=n, terms=["common"]) for n in range(1, 101)])
+    assert {hit.key for hit in search(file, ["common"], k=10, budget=20).hits} == set(range(91, 101))
+
+
+def test_few_rows_of_a_session_are_read_instead_of_many_postings(file: SqliteFile) -> None:
+    add(file, [TextRow(key=n, terms=["fox", f"n{n}"], session=n // 4, author=n % 2) for n in range(1, 401)])
+    file.statements.clear()
+    found = search(file, ["fox", "n22"], where=Where(sessions=(5,), authors=(0,)))
+    assert {hit.key: dict(hit.terms) for hit in found.hits} == {20: {"fox": 1}, 22: {"fox": 1, "n22": 1}}
+    assert not any("MATCH" in statement for statement in file.statements)
+
+
+def test_statements_are_as_many_for_many_terms_and_rows(file: SqliteFile) -> None:
+    counts = []
+    for rows in (10, 1_000):
+        add(file, [TextRow(key=n, terms=["fox", f"n{n}"]) for n in range(1, rows + 1)])
+        for terms in (["fox", "n1"], ["fox", *(f"n{n}" for n in range(1, 200))]):
+            file.statements.clear()
+            search(file, terms)
+            counts.append(len([statement for statement in file.statements if statement.lstrip().upper().startswith("SELECT")]))
+    assert set(counts) == {3}
+
+
+def test_no_search_scans_rows(file: SqliteFile) -> None:
+    add(file, [TextRow(key=n, terms=["fox"], session=1) for n in range(1, 10)])
+    file.statements.clear()
+    search(file, ["fox"])
+    search(file, ["fox"], where=Where(authors=(1,)))
+    search(file, ["fox"], where=Where(sessions=(1,)))
+    selects = [statement for statement in file.statements if statement.lstrip().upper().startswith("SELECT")]
+    named = dict.fromkeys(("limit", "matches", "sessions", "authors", "observers", "observed", "levels", "since", "until"))
+    plans = [plan(file, sql, named if ":" in sql else (None,) * sql.count("?")) for sql in selects]
+    assert len(plans) >= 9
+    for text in plans:
+        assert "SCAN text_rows" not in text
+        assert "SCAN r" not in text
+        assert "SCAN t" not in text.replace("SCAN text_index VIRTUAL", "").replace("SCAN text_vocabulary VIRTUAL", "")
+
+
+def test_postings_are_those_of_the_stored_rows(file: SqliteFile) -> None:
+    add(file, [TextRow(key=n, terms=["fox", f"n{n}", "ü", "a b"]) for n in range(1, 50)])
+    add(file, [TextRow(key=n, terms=["owl"]) for n in range(10, 20)])
+    add(file, [TextRow(key=5, terms=["owl"])], kind="conclusion")
+    file.write(lambda view: SqliteTextIndex().remove(view, "message", 1, range(20, 30)))
+    with file.engine.connect() as connection:
+        connection.exec_driver_sql("CREATE VIRTUAL TABLE temp.postings USING fts5vocab(main, text_index, instance)")
+        postings = {(term, id) for term, id in connection.exec_driver_sql("SELECT term, doc FROM temp.postings")}
+        stored = connection.exec_driver_sql(
+            "SELECT substr('mcd', kind + 1, 1) || workspace_key || '_', id, terms FROM text_rows JOIN text_terms USING (id)"
+        ).all()
+    expected = {(prefix + pair.split("=")[0], id) for prefix, id, terms in stored for pair in terms.split()}
+    assert postings == expected
+    assert len(stored) == 40
+
+
+def test_two_connections_count_as_one(file: SqliteFile, tmp_path: Path) -> None:
+    other = SqliteFile(tmp_path / "text.db")
+    for n in range(10):
+        add(file if n % 2 else other, [TextRow(key=n + 1, terms=["fox", f"n{n}"])])
+    found = search(other, ["fox"])
+    assert (found.documents, len(found.hits)) == (10, 10)
+    other.close()
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=LONGEST_TERM), st.text(st.characters(max_codepoint=0x7F), max_size=9))
+def test_tokens_are_one_to_one(one: str, other: str) -> None:
+    assert (token(one) == token(other)) == (one == other)
+    assert all(letter in "abcdefghijklmnopqrstuvwxyz0123456789_" or ord(letter) > 0x7F for letter in token(one))

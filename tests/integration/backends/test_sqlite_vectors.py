@@ -1,0 +1,441 @@
+"""Vectors in SQLite keep the contract, and what a process holds in memory is always what was committed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from memservice.spi.index_filter import (
+    EVERYTHING,
+    Where,
+)
+from memservice.spi.storage import View
+from memservice.spi.vectors import VectorIndex
+from memservice.testing.indexes import Engine, RolledBack
+from memservice.testing.vectors import OURS, THEIRS, VectorIndexContract, at_angle, keys, row, space
+from memservice_sqlite.vectors import SqliteVectorIndex
+from support.examples import examples
+from support.stores.sqlite_file import SqliteFile, open_whole, view_of
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty store, migrated once: a copy is had faster."""
+    path = tmp_path_factory.mktemp("template") / "memory.db"
+    open_whole(path).close()
+    return path
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[SqliteFile]:
+    opened = SqliteFile(tmp_path / "vectors.db")
+    yield opened
+    opened.close()
+
+
+class TestSqliteVectorsInTheStorage(VectorIndexContract):
+    @pytest.fixture
+    def open_index(self, tmp_path: Path, template: Path) -> Iterator[Callable[[], Engine[VectorIndex]]]:
+        storage = open_whole(Path(shutil.copy(template, tmp_path / "memory.db")))
+        yield lambda: Engine(SqliteVectorIndex(), storage)
+        storage.close()
+
+
+class TestSqliteVectors(VectorIndexContract):
+    @pytest.fixture
+    def open_index(self, file: SqliteFile) -> Callable[[], Engine[VectorIndex]]:
+        return lambda: Engine(SqliteVectorIndex(), file)
+
+
+class TestSqliteVectorsWithoutMemory(VectorIndexContract):
+    """Nothing fits into memory: everything is read from the file."""
+
+    @pytest.fixture
+    def open_index(self, file: SqliteFile) -> Callable[[], Engine[VectorIndex]]:
+        return lambda: Engine(SqliteVectorIndex(max_cache_bytes=0), file)
+
+
+class TestSqliteVectorsThatForgetTombstones(VectorIndexContract):
+    """Tombstones are pruned at once: what is held is read anew after each deletion."""
+
+    @pytest.fixture
+    def open_index(self, file: SqliteFile) -> Callable[[], Engine[VectorIndex]]:
+        return lambda: Engine(SqliteVectorIndex(tombstones_kept=0), file)
+
+
+def found(file: SqliteFile, index: SqliteVectorIndex, where: Where = EVERYTHING, k: int = 10_000) -> list[int]:
+    with file.read() as view:
+        return keys(index.query(view, OURS, at_angle(0), k, where))
+
+
+def upsert(file: SqliteFile, index: SqliteVectorIndex, rows: Sequence[Any]) -> None:
+    file.write(lambda view: index.upsert(view, OURS, rows))
+
+
+def delete(file: SqliteFile, index: SqliteVectorIndex, gone: Sequence[int]) -> None:
+    file.write(lambda view: index.delete(view, OURS, gone))
+
+
+def test_a_view_of_another_storage_is_refused() -> None:
+    with pytest.raises(TypeError, match="SQLite storage"):
+        SqliteVectorIndex().count(None, OURS)
+
+
+def test_keys_of_a_rolled_back_transaction_are_given_out_again_and_do_no_harm(file: SqliteFile) -> None:
+    index, bystander = SqliteVectorIndex(), SqliteVectorIndex()
+    upsert(file, index, [row(1, 10)])
+    assert found(file, index) == found(file, bystander) == [1]
+    ghosts: list[int] = []
+
+    def fail(view: View) -> None:
+        connection: Any = view.rows
+        index.upsert(view, OURS, [row(2, 20), row(3, 30)])
+        ghosts.extend(row[0] for row in connection.connection.exec_driver_sql("SELECT key FROM vectors WHERE row_key > 1"))
+        # Both ask inside the transaction, and neither may keep what it sees.
+        for asked in (index, bystander):
+            assert keys(asked.query(view, OURS, at_angle(0), 9, EVERYTHING)) == [1, 2, 3]
+        raise RolledBack
+
+    with pytest.raises(RolledBack):
+        file.write(fail)
+    assert found(file, index) == found(file, bystander) == [1]
+    upsert(file, index, [row(7, 70), row(8, 80)])
+    with file.engine.connect() as connection:
+        given = [key for (key,) in connection.exec_driver_sql("SELECT key FROM vectors WHERE row_key > 1")]
+    assert sorted(given) == sorted(ghosts), "the premise: SQLite gives the keys out again"
+    assert found(file, index) == found(file, bystander) == [1, 7, 8]
+
+
+def test_a_rolled_back_deletion_does_no_harm(file: SqliteFile) -> None:
+    index = SqliteVectorIndex()
+    upsert(file, index, [row(n, n) for n in range(1, 5)])
+    assert found(file, index) == [1, 2, 3, 4]
+
+    def fail(view: View) -> None:
+        index.delete(view, OURS, [1, 2])
+        assert keys(index.query(view, OURS, at_angle(0), 9, EVERYTHING)) == [3, 4]
+        raise RolledBack
+
+    with pytest.raises(RolledBack):
+        file.write(fail)
+    delete(file, index, [4])
+    assert found(file, index) == [1, 2, 3]
+
+
+def test_others_do_not_see_what_is_not_committed(file: SqliteFile) -> None:
+    index = SqliteVectorIndex()
+    upsert(file, index, [row(1, 10)])
+
+    def ask_meanwhile(view: View) -> None:
+        index.upsert(view, OURS, [row(2, 5)])
+        assert keys(index.query(view, OURS, at_angle(0), 9, EVERYTHING)) == [2, 1]
+        assert found(file, index) == [1]
+
+    file.write(ask_meanwhile)
+    assert found(file, index) == [2, 1]
+
+
+def test_an_older_view_stays_at_its_moment(file: SqliteFile) -> None:
+    index = SqliteVectorIndex()
+    upsert(file, index, [row(n, n) for n in range(1, 11)])
+    with file.transaction("BEGIN") as connection:
+        view = view_of(connection)
+        assert keys(index.query(view, OURS, at_angle(0), 20, EVERYTHING)) == list(range(1, 11))
+        upsert(file, index, [row(11, 11), row(12, 12, observer=1, observed=1)])
+        delete(file, index, [1])
+        assert found(file, index) == list(range(2, 13))
+        assert keys(index.query(view, OURS, at_angle(0), 20, EVERYTHING)) == list(range(1, 11))
+    assert found(file, index) == list(range(2, 13))
+
+
+def test_growth_reads_only_what_is_new(file: SqliteFile) -> None:
+    index = SqliteVectorIndex()
+    upsert(file, index, [row(n, n / 10) for n in range(1, 501)])
+    assert len(found(file, index)) == 500
+    for n in range(501, 504):
+        upsert(file, index, [row(n, n / 10)])
+        file.statements.clear()
+        assert len(found(file, index)) == n
+        reading = [statement for statement in file.statements if "r.vector" in statement]
+        assert len(reading) == 1
+        assert "r.key > ?" in reading[0]
+    delete(file, index, [1])
+    file.statements.clear()
+    assert len(found(file, index)) == 502
+    assert not [statement for statement in file.statements if "r.vector" in statement]
+    file.statements.clear()
+    assert len(found(file, index)) == 502
+    assert len(file.statements) == 3, "begin, one read, commit"
+
+
+def test_deltas_are_sought_not_scanned(file: SqliteFile) -> None:
+    index = SqliteVectorIndex()
+    upsert(file, index, [row(1, 1)])
+    found(file, index)
+    upsert(file, index, [row(2, 2)])
+    delete(file, index, [1])
+    file.statements.clear()
+    found(file, index)
+    found(file, index, Where(observers=(1,), observed=(1,)))
+    selects = [statement for statement in file.statements if "FROM vector" in statement]
+    with file.engine.connect() as connection:
+        for sql in selects:
+            parameters: Any = {"space": 1, "pairs": "[]"} if ":" in sql else (None,) * sql.count("?")
+            plan = "; ".join(line[-1] for line in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", parameters))
+            assert "SCAN vector" not in plan.replace("SCAN vector_tombstones USING COVERING INDEX", ""), (sql, plan)
+            assert "SCAN r" not in plan
+            assert "r.vector" not in sql or "USE TEMP B-TREE" not in plan, (sql, plan)
+
+
+def test_memory_is_bounded_and_answers_stay_right(file: SqliteFile) -> None:
+    index = SqliteVectorIndex(max_cache_bytes=30_000)
+    upsert(file, index, [row(n, n / 10, observer=1 + n % 10, observed=1) for n in range(1, 1_001)])
+    for observer in (1, 2, 3, 1, 9, 10, 1):
+        expected = [n for n in range(1, 1_001) if 1 + n % 10 == observer]
+        assert found(file, index, Where(observers=(observer,), observed=(1,))) == expected
+        assert index.cached_bytes <= 30_000
+    assert found(file, index) == list(range(1, 1_001))
+    assert index.cached_bytes <= 30_000
+    upsert(file, index, [row(n, n / 10, observer=1, observed=1) for n in range(1_001, 1_501)])
+    assert found(file, index) == list(range(1, 1_501))
+    assert index.cached_bytes <= 30_000
+
+
+def test_the_dead_leave_memory(file: SqliteFile) -> None:
+    index = SqliteVectorIndex()
+    upsert(file, index, [row(n, n / 10) for n in range(1, 1_001)])
+    found(file, index)
+    full = index.cached_bytes
+    delete(file, index, range(1, 901))
+    assert found(file, index) == list(range(901, 1_001))
+    assert index.cached_bytes < full / 5
+
+
+def test_pruned_tombstones_are_noticed(file: SqliteFile) -> None:
+    writer, reader = SqliteVectorIndex(tombstones_kept=3), SqliteVectorIndex()
+    upsert(file, writer, [row(n, n) for n in range(1, 31)])
+    assert len(found(file, reader)) == 30
+    for n in range(1, 21):
+        delete(file, writer, [n])
+    with file.engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM vector_tombstones").scalar_one() == 3
+    assert found(file, reader) == list(range(21, 31))
+    delete(file, writer, [21, 22])
+    file.statements.clear()
+    assert found(file, reader) == list(range(23, 31))
+    assert not [statement for statement in file.statements if "r.vector" in statement], "two tombstones are a delta"
+
+
+def test_deleting_behind_the_index_is_noticed(file: SqliteFile) -> None:
+    index = SqliteVectorIndex()
+    upsert(file, index, [row(n, n) for n in range(1, 5)])
+    assert len(found(file, index)) == 4
+    with file.transaction("BEGIN IMMEDIATE") as connection:
+        connection.exec_driver_sql("DELETE FROM vectors WHERE row_key = 2")
+    assert found(file, index) == [1, 3, 4]
+
+
+def test_another_process_is_followed(file: SqliteFile, tmp_path: Path, root: Path) -> None:
+    index = SqliteVectorIndex()
+    upsert(file, index, [row(1, 1), row(2, 2)])
+    assert found(file, index) == [1, 2]
+    script = """
+import sys
+from pathlib import Path
+from support.stores.sqlite_file import SqliteFile, open_whole
+from memservice.testing.vectors import OURS, row
+from memservice_sqlite.vectors import SqliteVectorIndex
+file, index = SqliteFile(Path(sys.argv[1])), SqliteVectorIndex()
+file.write(lambda view: (index.upsert(view, OURS, [row(3, 3)]), index.delete(view, OURS, [1])))
+"""
+    # The paths of this process, so that it works from a tree as from an installation.
+    command = [sys.executable, "-c", f"import sys; sys.path[:0] = {[str(root / 'tests'), *sys.path]!r}\n{script}"]
+    subprocess.run([*command, str(tmp_path / "vectors.db")], check=True, timeout=60)
+    assert found(file, index) == [2, 3]
+
+
+def test_many_threads_on_one_index(file: SqliteFile) -> None:
+    index = SqliteVectorIndex(max_cache_bytes=60_000, tombstones_kept=20)
+
+    def write(start: int) -> None:
+        for n in range(start, start + 40):
+            upsert(file, index, [row(n, n / 100, observer=1 + n % 4, observed=1)])
+            if n % 4 == 0:
+                delete(file, index, [n])
+
+    def read(seed: int) -> None:
+        for turn in range(60):
+            with file.read() as view:
+                where = EVERYTHING if turn % 3 else Where(observers=(1 + (seed + turn) % 4,), observed=(1,))
+                hits = index.query(view, OURS, at_angle(0), 10_000, where)
+                everything = index.query(view, OURS, at_angle(0), 10_000, EVERYTHING)
+                assert len(everything) == index.count(view, OURS)
+                assert set(keys(hits)) <= set(keys(everything))
+
+    with ThreadPoolExecutor(6) as pool:
+        for done in [pool.submit(write, 1 + 1_000 * n) for n in range(2)] + [pool.submit(read, n) for n in range(4)]:
+            done.result(timeout=60)
+    assert len(found(file, index)) == 60
+
+
+def test_equal_vectors_score_alike_wherever_they_lie(file: SqliteFile) -> None:
+    wide = space(5, dimension=384)
+    chance = np.random.default_rng(3)
+    common = chance.standard_normal(384).astype(np.float32)
+    index = SqliteVectorIndex()
+    rows = [row(n, vector=common if n % 7 == 0 else chance.standard_normal(384).astype(np.float32)) for n in range(1, 1_000)]
+    file.write(lambda view: index.upsert(view, wide, rows))
+    with file.read() as view:
+        hits = index.query(view, wide, chance.standard_normal(384).astype(np.float32) + common, 30, EVERYTHING)
+    assert len({hit.score for hit in hits}) == 1
+    assert keys(hits) == [7 * n for n in range(1, 31)]
+
+
+class Histories(RuleBasedStateMachine):
+    """Two processes' indexes over one file, against a plain dict."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.path = Path(self.folder(), "vectors.db")
+        self.file = SqliteFile(self.path)
+        self.committed: dict[int, tuple[int, int]] = {}
+
+    folder: Callable[[], str]
+
+    @initialize(sizes=st.lists(st.sampled_from([0, 1_500, 3_000, 10**6]), min_size=2, max_size=2), kept=st.sampled_from([0, 2, 100]))
+    def open(self, sizes: list[int], kept: int) -> None:
+        self.indexes = [SqliteVectorIndex(size, kept) for size in sizes]
+
+    @rule(
+        who=st.integers(0, 1),
+        steps=st.lists(
+            st.tuples(st.sampled_from(["upsert", "delete", "ask", "drop"]), st.lists(st.integers(1, 12), max_size=5), st.integers(1, 80)),
+            max_size=4,
+        ),
+        fails=st.booleans(),
+    )
+    def transact(self, who: int, steps: list[tuple[str, list[int], int]], fails: bool) -> None:
+        index, rows = self.indexes[who], dict(self.committed)
+
+        def run(view: View) -> None:
+            for what, of, degrees in steps:
+                if what == "upsert":
+                    index.upsert(view, OURS, [row(key, degrees, observer=key % 3 or None, observed=degrees % 2 or None) for key in of])
+                    rows.update({key: (degrees, key % 3) for key in of})
+                elif what == "delete":
+                    index.delete(view, OURS, of)
+                    for key in of:
+                        rows.pop(key, None)
+                elif what == "drop" and degrees > 60:
+                    index.drop(view, OURS)
+                    rows.clear()
+                self.compare(index, view, rows)
+            if fails:
+                raise RolledBack
+
+        if fails:
+            with pytest.raises(RolledBack):
+                self.file.write(run)
+        else:
+            self.file.write(run)
+            self.committed = rows
+
+    @rule(of=st.lists(st.integers(1, 12), max_size=5))
+    def write_elsewhere(self, of: list[int]) -> None:
+        self.file.write(lambda view: self.indexes[0].upsert(view, THEIRS, [row(key) for key in of]))
+
+    @rule(who=st.integers(0, 1))
+    def ask(self, who: int) -> None:
+        with self.file.read() as view:
+            self.compare(self.indexes[who], view, self.committed)
+
+    @invariant()
+    def within_bounds(self) -> None:
+        for index in getattr(self, "indexes", ()):
+            assert index.cached_bytes >= 0
+
+    def compare(self, index: SqliteVectorIndex, view: View, rows: dict[int, tuple[int, int]]) -> None:
+        expected = sorted(rows, key=lambda key: (rows[key][0], key))
+        assert keys(index.query(view, OURS, at_angle(0), 50, EVERYTHING)) == expected
+        some = Where(observers=(1,))
+        assert keys(index.query(view, OURS, at_angle(0), 50, some)) == [key for key in expected if rows[key][1] == 1]
+
+    def teardown(self) -> None:
+        self.file.close()
+
+
+def test_any_history_reads_as_a_dict(tmp_path_factory: pytest.TempPathFactory) -> None:
+    class InFolder(Histories):
+        folder = staticmethod(lambda: str(tmp_path_factory.mktemp("history")))
+
+    run_state_machine_as_test(InFolder, settings=settings(max_examples=examples(40), stateful_step_count=12, deadline=None))
+
+
+def test_memory_of_spaces_that_are_gone_is_given_back(file: SqliteFile) -> None:
+    index, other = SqliteVectorIndex(), SqliteVectorIndex()
+    upsert(file, index, [row(1, 10), row(2, 20)])
+    assert found(file, index) == found(file, other) == [1, 2]
+    assert min(index.cached_bytes, other.cached_bytes) > 0
+    file.write(lambda view: index.drop(view, OURS))
+    assert index.cached_bytes == 0, "that process did it itself"
+    with file.read() as view:
+        other.sweep(view)
+    assert other.cached_bytes == 0
+    upsert(file, index, [row(3, 30)])
+    assert found(file, index) == found(file, other) == [3]
+
+
+def test_memory_of_spaces_that_are_there_is_kept(file: SqliteFile) -> None:
+    index = SqliteVectorIndex()
+    upsert(file, index, [row(1, 10), row(2, 20)])
+    assert found(file, index) == [1, 2]
+    delete(file, index, [1])
+    with file.read() as view:
+        index.sweep(view)
+        file.statements.clear()
+        index.sweep(view)
+    assert index.cached_bytes > 0
+    assert len(file.statements) <= 2, "where nothing was deleted nothing is looked for"
+    assert found(file, index) == [2]
+
+
+def test_a_drop_that_is_rolled_back_costs_reading_it_again(file: SqliteFile) -> None:
+    index = SqliteVectorIndex()
+    upsert(file, index, [row(1, 10)])
+    assert found(file, index) == [1]
+
+    def fail(view: View) -> None:
+        index.drop(view, OURS)
+        raise RolledBack
+
+    with pytest.raises(RolledBack):
+        file.write(fail)
+    assert found(file, index) == [1]
+
+
+def test_a_process_that_is_looked_at_gives_memory_back(tmp_path: Path) -> None:
+    """Vectors were dropped by another process; this one is asked for its readiness and for nothing else."""
+    one, other = open_whole(tmp_path / "memory.db"), open_whole(tmp_path / "memory.db")
+    mine, theirs = one.vectors, other.vectors
+    assert isinstance(mine, SqliteVectorIndex)
+    assert theirs is not None
+    one.write(lambda view: mine.upsert(view, OURS, [row(1, 10)]))
+    with one.read() as view:
+        mine.query(view, OURS, at_angle(0), 9, EVERYTHING)
+    assert mine.cached_bytes > 0
+    other.write(lambda view: theirs.drop(view, OURS))
+    assert one.examine() == []
+    assert mine.cached_bytes == 0
+    one.close()
+    other.close()

@@ -1,0 +1,327 @@
+"""`memservice doctor` and `/health/ready`: each part, well and not, and what is said then."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sqlite3
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from integration.cli.conftest import Run
+from memservice.app import create_app
+from memservice.domain.errors import IndexUnavailable, Unavailable
+from memservice.domain.filters import where
+from memservice.domain.records import FAILED, Space, Task
+from memservice.operations import doctor
+from memservice.operations.doctor import (
+    BROKEN,
+    DEGRADED,
+    OK,
+    Check,
+)
+from memservice.services import conclusions, messages
+from memservice.services.conclusions import ConclusionDraft
+from memservice.spi.capabilities import Capability
+from memservice.spi.storage import Finding, View
+from memservice.worker import heartbeats
+from services.pipeline.conftest import Start
+from services.pipeline.conftest import start as start
+from support.clients.server import serving
+from support.pipeline.place import WHO, Place
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
+
+
+@pytest.fixture
+def place(start: Start) -> Place:
+    return start()
+
+
+def check(place: Place, name: str) -> Check:
+    (found,) = [one for one in doctor.look(place.rt) if one.name == name]
+    return found
+
+
+def has_workers(place: Place) -> bool:
+    return "workers" in {one.name for one in doctor.look(place.rt)}
+
+
+def test_all_is_well(place: Place) -> None:
+    heartbeats.announce(place.rt, "w1")
+    place.say("s", ("alice", "I keep bees."))
+    place.work()
+    assert {one.state for one in doctor.look(place.rt)} == {OK}, doctor.look(place.rt)
+
+
+def test_nobody_works(place: Place) -> None:
+    place.say("s", ("alice", "I keep bees."))
+    if has_workers(place):
+        assert check(place, "workers").state == DEGRADED
+        assert "start `memservice worker`" in check(place, "workers").advice
+    assert check(place, "work").state == OK
+    place.clock.advance(seconds=90)
+    assert (check(place, "work").state, "90 s" in check(place, "work").found) == (DEGRADED, True)
+
+
+def test_a_worker_that_is_silent_is_gone(place: Place) -> None:
+    heartbeats.announce(place.rt, "w1")
+    with place.rt.storage.read() as view:
+        assert [worker.name for worker in heartbeats.workers(view, place.clock())] == ["w1"]
+    place.clock.now += heartbeats.GONE_AFTER + timedelta(seconds=1)
+    heartbeats.announce(place.rt, "w2")
+    with place.rt.storage.read() as view:
+        assert [worker.name for worker in heartbeats.workers(view, place.clock())] == ["w2"]
+    heartbeats.leave(place.rt, "w2")
+    with place.rt.storage.read() as view:
+        assert heartbeats.workers(view, place.clock()) == []
+
+
+def test_workers_with_other_models_are_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_workers(place):
+        pytest.skip("a storage that lives inside one process has no workers beside it")
+    with monkeypatch.context() as other:
+        other.setattr(place.rt, "reasoners", {**place.rt.reasoners, "derive": "llm"})
+        heartbeats.announce(place.rt, "w1")
+    assert (check(place, "workers").state, "w1" in check(place, "workers").found) == (DEGRADED, True)
+
+
+def test_failed_work_is_told(place: Place) -> None:
+    messages.create(place.rt, WHO, "w", "s", [messages.Draft("I keep bees.", "alice")])
+    place.rt.storage.write(lambda view: view.rows.change(Task, where(kind="representation"), state=FAILED))
+    assert "jobs list --state failed" in check(place, "work").advice
+
+
+def test_vectors_that_cannot_be_used_are_told(place: Place) -> None:
+    place.say("s", ("alice", "I keep bees."))
+    conclusions.create(place.rt, WHO, "w", [ConclusionDraft("keeps bees", "alice", "alice", "s")])
+    with place.rt.storage.read() as view:
+        (space,) = [space for space in view.spaces.of_workspace(1) if space.kind == "conclusion"]
+    place.rt.storage.write(lambda view: view.spaces.save(replace(space, embedder="somebody-elses-1")))
+    found = check(place, "embedder")
+    assert (found.state, "memservice reembed" in found.advice) == (DEGRADED, True)
+
+
+@dataclass
+class Away:
+    """An index outside the storage that holds what it is told to, or is away."""
+
+    held: int | None
+    dimension: int | None = None
+    capabilities: frozenset[Capability] = frozenset()
+
+    def _ask(self) -> int:
+        if self.held is None:
+            raise IndexUnavailable("the vector index at http://secret-host:6333 cannot be reached")
+        return self.held
+
+    def count(self, view: View | None, space: Space) -> int:
+        return self._ask()
+
+    def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+        return list(range(1, self._ask() + 1))[:limit]
+
+    def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
+        return {key: np.ones(self.dimension or space.dimension, np.float32) for key in keys}
+
+
+class TestVectors:
+    """An index outside the storage."""
+
+    def test_one_that_is_away_is_told_before_there_is_any_vector(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(place.rt, "vectors", Away(None))
+        found = check(place, "vectors")
+        assert (found.state, "secret-host" in found.found, "secret-host" in found.advice) == (DEGRADED, True, False)
+        assert "secret-host" not in create_app(runtime=place.rt).test_client().get("/health/ready").text
+
+    def test_it_is_looked_at_though_the_storage_has_failed(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse() -> None:
+            raise Unavailable("the database is away")
+
+        monkeypatch.setattr(place.rt, "vectors", Away(None))
+        monkeypatch.setattr(place.rt.storage, "check", refuse)
+        found = {one.name: one.state for one in doctor.look(place.rt)}
+        assert found == {"storage": BROKEN, "vectors": DEGRADED, "embedder": OK, "plugins": OK}
+
+    def test_one_that_takes_too_long_is_not_waited_for(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        index = Away(0)
+        monkeypatch.setattr(place.rt, "vectors", index)
+        answers, waited = threading.Event(), []
+        monkeypatch.setattr(Away, "count", lambda *_: waited.append(answers.wait(30)) or 1)
+        assert check(place, "vectors").state == DEGRADED
+        assert waited == []
+        answers.set()
+
+    def test_one_that_was_emptied_or_has_another_dimension_is_told(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        place.say("s", ("alice", "I keep bees."))
+        conclusions.create(place.rt, WHO, "w", [ConclusionDraft("keeps bees", "alice", "alice", "s")])
+        place.work()
+        monkeypatch.setattr(place.rt, "vectors", Away(0))
+        found = check(place, "vectors")
+        assert (found.state, "filled by itself" in found.advice) == (DEGRADED, True)
+        monkeypatch.setattr(place.rt, "vectors", Away(9))
+        assert check(place, "vectors").state == OK
+        monkeypatch.setattr(place.rt, "vectors", Away(9, dimension=3))
+        assert (check(place, "vectors").state, "dimension 3" in check(place, "vectors").found) == (DEGRADED, True)
+
+
+def test_a_space_of_another_dimension_than_the_embedders_is_told(place: Place) -> None:
+    place.say("s", ("alice", "I keep bees."))
+    conclusions.create(place.rt, WHO, "w", [ConclusionDraft("keeps bees", "alice", "alice")])
+    with place.rt.storage.read() as view:
+        (space,) = [space for space in view.spaces.of_workspace(1) if space.kind == "conclusion"]
+    place.rt.storage.write(lambda view: view.spaces.save(replace(space, dimension=3)))
+    assert (check(place, "vectors").state, "dimension 3" in check(place, "vectors").found) == (DEGRADED, True)
+
+
+class TestReady:
+    def test_over_http(self, place: Place) -> None:
+        heartbeats.announce(place.rt, "w1")
+        client = create_app(runtime=place.rt).test_client()
+        answer = client.get("/health/ready")
+        assert answer.status_code == 200
+        assert answer.get_json()["status"] == "ok"
+        assert {"storage", "counts", "vectors", "embedder", "work", "plugins"} <= {one["name"] for one in answer.get_json()["checks"]}
+        assert all(one.keys() == {"name", "state", "advice"} for one in answer.get_json()["checks"])
+
+    def test_503_when_the_store_takes_no_writes(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(*args: object, **how: object) -> list[Finding]:
+            return [Finding("failed", "/var/lib/x.db is full", "see that its disk has room")]
+
+        monkeypatch.setattr(place.rt.storage, "examine", refuse)
+        answer = create_app(runtime=place.rt).test_client().get("/health/ready")
+        (storage,) = [one for one in answer.get_json()["checks"] if one["name"] == "storage"]
+        assert (answer.status_code, storage) == (503, {"name": "storage", "state": "failed", "advice": "see that its disk has room"})
+        assert "/var/lib" not in answer.text
+
+    def test_it_reads_no_more_than_it_must_and_the_command_everything(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[bool] = []
+
+        def examine(*, thorough: bool = False) -> list[Finding]:
+            asked.append(thorough)
+            return []
+
+        monkeypatch.setattr(place.rt.storage, "examine", examine)
+        create_app(runtime=place.rt).test_client().get("/health/ready")
+        doctor.look(place.rt, thorough=True)
+        assert asked == [False, True]
+
+    def test_503_when_the_store_is_broken(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse() -> None:
+            raise Unavailable("the database is away")
+
+        client = create_app(runtime=place.rt).test_client()
+        monkeypatch.setattr(place.rt.storage, "check", refuse)
+        answer = client.get("/health/ready")
+        assert (answer.status_code, answer.get_json()["status"]) == (503, "failed")
+        assert client.get("/health").get_json() == {"status": "ok"}, "that one never asks"
+
+
+@pytest.mark.e2e
+class TestCommand:
+    def test_beside_a_running_service(self, memservice: Run, tmp_path: Path) -> None:
+        with serving(tmp_path) as server:
+            deadline = time.monotonic() + 30
+            while "none: what is written" in (done := memservice("doctor")).stdout and time.monotonic() < deadline:
+                time.sleep(0.2)
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert "degraded" not in done.stdout
+            assert "ok        workers    1" in done.stdout
+            with urllib.request.urlopen(f"{server.url}/health/ready", timeout=10) as answer:
+                assert json.loads(answer.read())["status"] == "ok"
+
+    def test_no_store_yet(self, memservice: Run, tmp_path: Path) -> None:
+        done = memservice("doctor")
+        assert done.returncode == 1
+        assert "FAILED    storage" in done.stdout
+        assert f"There is no file {tmp_path / 'memservice.db'}: check DB_CONNECTION_URI" in done.stdout
+        assert "memservice db upgrade" in done.stdout
+        assert list(tmp_path.iterdir()) == []
+
+    def test_settings_that_are_wrong(self, memservice: Run) -> None:
+        done = memservice("doctor", "--json", DB_CONNECTION_URI="nosuch://x")
+        assert done.returncode == 1
+        assert json.loads(done.stdout)["state"] == BROKEN
+
+    def test_redis_that_is_away(self, memservice: Run) -> None:
+        memservice("db", "upgrade")
+        with socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))
+            found = memservice("doctor", "--json", REDIS_URL=f"redis://127.0.0.1:{nobody.getsockname()[1]}/0")
+        assert found.returncode == 0, "it is only late then"
+        (redis,) = [one for one in json.loads(found.stdout)["checks"] if one["name"] == "redis"]
+        assert redis["state"] == DEGRADED
+
+    @pytest.mark.parametrize("kind", ["qdrant", "redis"])
+    def test_an_index_that_is_away_before_anything_is_stored(self, memservice: Run, kind: str) -> None:
+        memservice("db", "upgrade")
+        with socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))
+            scheme = {"qdrant": "http", "redis": "redis"}[kind]
+            url = f"{scheme}://127.0.0.1:{nobody.getsockname()[1]}"
+            found = memservice("doctor", "--json", VECTOR_STORE_TYPE=kind, VECTOR_STORE_URL=url)
+        assert found.returncode == 0, "search goes on from text"
+        assert {one["name"]: one["state"] for one in json.loads(found.stdout)["checks"]}["vectors"] == DEGRADED
+
+    def test_a_postgres_that_is_away_hides_nothing_else(self, memservice: Run) -> None:
+        uri = "postgresql+psycopg://nobody@127.0.0.1:1/nothing"
+        found = memservice("doctor", "--json", DB_CONNECTION_URI=uri, REDIS_URL="redis://127.0.0.1:1/0")
+        assert found.returncode == 1
+        checks = {one["name"]: one for one in json.loads(found.stdout)["checks"]}
+        assert {name: one["state"] for name, one in checks.items()} == {
+            "storage": BROKEN,
+            "embedder": OK,
+            "redis": DEGRADED,
+            "plugins": OK,
+        }
+        assert "cannot be reached" in checks["storage"]["found"]
+
+    def test_a_redis_url_that_is_none(self, memservice: Run) -> None:
+        memservice("db", "upgrade")
+        found = memservice("doctor", "--json", REDIS_URL="rediss//nonsense")
+        (redis,) = [one for one in json.loads(found.stdout)["checks"] if one["name"] == "redis"]
+        assert (found.returncode, redis["state"]) == (1, BROKEN)
+        assert "REDIS_URL" in redis["advice"]
+
+    def test_a_schema_that_is_newer(self, memservice: Run, tmp_path: Path) -> None:
+        memservice("db", "upgrade")
+        with closing(sqlite3.connect(tmp_path / "memservice.db")) as database:
+            database.execute("UPDATE alembic_version SET version_num = '9999'")
+            database.commit()
+        found = memservice("doctor")
+        assert found.returncode == 1
+        assert "FAILED    storage" in found.stdout
+        assert "Upgrade memservice" in found.stdout
+        assert "plugins" in found.stdout
+
+    def test_a_driver_that_is_missing(self, memservice: Run, tmp_path: Path) -> None:
+        (tmp_path / "sitecustomize.py").write_text("import sys\n\nsys.modules['psycopg'] = None\n", encoding="utf-8")
+        found = memservice("doctor", PYTHONPATH=str(tmp_path), DB_CONNECTION_URI="postgresql+psycopg://nobody@127.0.0.1:1/nothing")
+        assert found.returncode == 1
+        assert "FAILED" in found.stdout
+        assert "pip install 'memservice[postgres]'" in found.stdout
+        assert "plugins" in found.stdout
+
+    def test_models_are_asked_only_on_request(self, memservice: Run, tmp_path: Path) -> None:
+        memservice("db", "upgrade")
+        with socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
+            assert memservice("doctor", LLM_OPENAI_BASE_URL=url).returncode == 0
+            asked = memservice("doctor", "--ask-models", LLM_OPENAI_BASE_URL=url, LLM_OPENAI_API_KEY="sk-do-not-show")
+        assert asked.returncode == 1
+        assert "FAILED    models     openai/" in asked.stdout
+        assert "sk-do-not-show" not in asked.stdout + asked.stderr
+        assert "none is configured" in memservice("doctor", "--ask-models").stdout

@@ -1,0 +1,151 @@
+"""`memservice plugins`, commands of plugins, and plugins that are broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from integration.cli.conftest import Run
+from support.clients.server import serving
+
+Install = Callable[[str, str], str]
+
+OFFERS_A_REASONER = """
+    from memservice.hookspecs import hookimpl
+    from memservice.spi.providers import ReasonerProvider
+
+    def open_(settings, context):
+        raise ModuleNotFoundError("No module named 'oracle'", name="oracle")
+
+    @hookimpl
+    def memservice_reasoners():
+        yield ReasonerProvider(name="oracle", open=open_)
+"""
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def test_what_is_installed_is_listed(memservice: Run) -> None:
+    from memservice import __version__
+
+    done = memservice("plugins")
+    assert done.returncode == 0
+    listed = rows(done.stdout)
+    assert listed[0] == ["KIND", "NAME", "PLUGIN", "FROM", "DETAIL"]
+    assert ["storage", "sqlite", "sqlite", "memservice", __version__, "shared"] in listed
+    assert ["embedder", "hashed", "hashed", "memservice", __version__, "inline"] in listed
+    assert ["reasoner", "extractive", "extractive", "memservice", __version__, "computes"] in listed
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import nothing_of_this_name", "cannot be imported: ModuleNotFoundError: No module named 'nothing_of_this_name'"),
+        ("raise RuntimeError('no luck')", "cannot be imported: RuntimeError: no luck"),
+        (
+            "from memservice.hookspecs import hookimpl\n@hookimpl\ndef memservice_storage(): ...\n",
+            "implements hooks that do not exist: memservice_storage; did you mean memservice_storages?",
+        ),
+        (
+            "from memservice.hookspecs import hookimpl\n@hookimpl\ndef memservice_embedders():\n    yield 'words'\n",
+            "memservice_embedders offers str, not EmbedderProvider",
+        ),
+    ],
+)
+def test_a_broken_plugin_is_listed_with_its_reason(memservice: Run, install: Install, source: str, reason: str) -> None:
+    path = install("brittle", source)
+    done = memservice("plugins", PYTHONPATH=path)
+    assert done.returncode == 1
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("failed")]
+    assert line.split()[:5] == ["failed", "brittle", "brittle", "brittle", "1.0"]
+    assert line.endswith(reason)
+    assert ["sqlite"] in [row[1:2] for row in rows(done.stdout)], "the others are there"
+    assert memservice("db", "upgrade", PYTHONPATH=path).returncode == 0, "it stops nobody who does not need it"
+    silenced = memservice("plugins", PYTHONPATH=path, MEMSERVICE_PLUGINS="sqlite,hashed,extractive")
+    assert (silenced.returncode, "brittle" in silenced.stdout) == (0, False)
+
+
+def test_a_broken_plugin_that_is_needed_stops_the_start(memservice: Run, install: Install) -> None:
+    path = install("brittle", "raise RuntimeError('no luck')")
+    done = memservice("serve", "--port", "0", PYTHONPATH=path, REASONER="brittle")
+    assert done.returncode == 1
+    assert done.stderr.startswith("memservice: reasoner 'brittle' cannot be used (plugin 'brittle' of brittle 1.0)")
+    assert "RuntimeError: no luck" in done.stderr
+
+
+def test_a_missing_driver_is_named(memservice: Run, install: Install) -> None:
+    path = install("delphi", OFFERS_A_REASONER)
+    assert memservice("plugins", PYTHONPATH=path).returncode == 0, "a driver is needed when it is opened, not before"
+    done = memservice("serve", "--port", "0", PYTHONPATH=path, REASONER="oracle")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "needs oracle, which is not installed: pip install oracle" in done.stderr
+
+
+def test_an_unknown_protocol_of_a_model_is_told_before_anything_starts(memservice: Run) -> None:
+    done = memservice("serve", "--port", "0", REASONER="llm", LLM_OPENAI_API_KEY="k", SUMMARY_MODEL_CONFIG__TRANSPORT="opnai")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no plugin offers a language-model protocol called 'opnai'" in done.stderr
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones(memservice: Run) -> None:
+    done = memservice("serve", "--port", "0", EMBEDDER="hashd")
+    assert done.returncode == 1
+    assert "no plugin offers an embedder called 'hashd'" in done.stderr
+    assert "known: gemini, hashed" in done.stderr
+    assert "did you mean hashed?" in done.stderr
+    storage = memservice("db", "current", DB_CONNECTION_URI="oracle://u:hunter2@h/x")
+    assert "no plugin offers a storage called 'oracle' (DB_CONNECTION_URI); known: memory, postgres, postgresql, sqlite" in storage.stderr
+    assert "hunter2" not in storage.stderr
+
+
+def test_commands_of_plugins(memservice: Run, install: Install) -> None:
+    install(
+        "greeter",
+        """
+        import click
+        from memservice.hookspecs import hookimpl
+
+        @click.command()
+        @click.pass_obj
+        def hello(state):
+            "Say hello."
+            click.echo(f"hello from {state.settings.server.port}")
+
+        @click.command()
+        def serve():
+            "Not ours."
+
+        @hookimpl
+        def memservice_cli_commands():
+            yield hello
+            yield serve
+        """,
+    )
+    path = install(
+        "sullen",
+        """
+        from memservice.hookspecs import hookimpl
+
+        @hookimpl
+        def memservice_cli_commands():
+            raise RuntimeError("I will not")
+        """,
+    )
+    done = memservice("hello", PYTHONPATH=path, PORT="8123")
+    assert (done.returncode, done.stdout) == (0, "hello from 8123\n")
+    shown = memservice("--help", PYTHONPATH=path)
+    assert (shown.returncode, "Say hello." in shown.stdout, "Not ours." in shown.stdout) == (0, True, False)
+    assert "the command 'serve' of plugin 'greeter 1.0: greeter' is left out" in shown.stderr
+    assert "no commands from plugin 'sullen 1.0: sullen': RuntimeError: I will not" in shown.stderr
+    assert memservice("db", "current", PYTHONPATH=path).stderr == "", "our own commands ask no plugin for its"
+
+
+@pytest.mark.e2e
+def test_a_model_for_everything_serves(tmp_path: Path) -> None:
+    """Nobody is asked before there is something to ask."""
+    with serving(tmp_path, REASONER="llm", LLM_OPENAI_BASE_URL="http://127.0.0.1:9/v1") as server:
+        assert "reasoner    llm" in server.output

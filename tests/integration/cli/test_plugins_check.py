@@ -1,0 +1,217 @@
+"""`memservice plugins check`: what a provider says that it can do, and whether it does what its kind has to."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from integration.cli.conftest import Run
+from memservice.spi.llm import ToolCall
+from memservice.testing.llm import Say
+from memservice.testing.vectors import OURS
+from support.clients.server import MEMSERVICE, environment
+from support.models.scripted import Handler, Request, scripted
+from support.models.vectors import openai_vectors
+from support.models.wires import OpenAiWire
+from support.stores import redis_vectors
+from support.stores.postgres_server import connect, drop_database, new_database
+from support.stores.redis_vectors import index_at
+
+Install = Callable[[str, str], str]
+
+BROKEN = """
+import numpy as np
+from memservice.hookspecs import hookimpl
+from memservice.spi.capabilities import Capability
+from memservice.spi.providers import EmbedderProvider
+
+
+class Same:
+    id, dimension, duplicate_distance = "same-1", 4, None
+    capabilities = frozenset({Capability.INLINE})
+
+    def embed(self, texts, purpose="document"):
+        return [np.array([1, 0, 0, 0], np.float32) for text in texts]
+
+
+@hookimpl
+def memservice_embedders():
+    yield EmbedderProvider(name="same", open=lambda settings, context: Same(), capabilities=Same.capabilities)
+"""
+
+
+def test_a_provider_that_keeps_its_contract(memservice: Run) -> None:
+    done = memservice("plugins", "check", "hashed")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.startswith("embedder hashed, of plugin hashed from memservice ")
+    assert re.search(r"Is it local and fast enough to run inside a write\? +yes +\(inline\)", done.stdout)
+    assert re.search(r"Do vectors of paraphrases lie near each other\? +no +\(semantic\)", done.stdout)
+    assert "TestEmbedder declares inline, of shared, transactional" in done.stdout
+    assert re.search(r"not run: test_paraphrases_lie.* lacks the capability SEMANTIC", done.stdout)
+    assert re.search(r"\d+ passed", done.stdout)
+
+
+def test_one_that_does_not(memservice: Run, install: Install) -> None:
+    done = memservice("plugins", "check", "same", PYTHONPATH=install("same", BROKEN))
+    assert done.returncode == 1
+    assert "FAILED" in done.stdout
+    assert "test_different_texts_are_told_apart" in done.stdout
+
+
+@pytest.mark.timeout(300)
+def test_what_keeps_something_is_tried_in_a_place_of_its_own(memservice: Run, tmp_path: Path) -> None:
+    untried = memservice("plugins", "check", "memory")
+    assert (untried.returncode, "with --scratch" in untried.stdout) == (0, True)
+    tried = memservice("plugins", "check", "memory", "--scratch", "memory://")
+    assert tried.returncode == 0, tried.stdout
+    assert "lacks the capability SHARED" in tried.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.timeout(300)
+def test_an_index_that_ends_with_its_process_is_not_asked_to_outlive_it(memservice: Run) -> None:
+    tried = memservice("plugins", "check", "qdrant", "--scratch", ":memory:")
+    assert tried.returncode == 0, tried.stdout
+    assert re.search(r"not run: test_what_was_stored_is_there_after_reopening, .*lacks the capability SHARED", tried.stdout)
+
+
+@pytest.mark.timeout(300)
+def test_an_index_on_a_server_is_tried_in_namespaces_that_are_gone_afterwards(memservice: Run) -> None:
+    url = redis_vectors.real_url()
+    if url is None:
+        pytest.skip("vector sets of a real Redis: set MEMSERVICE_TEST_REDIS_URL to one of version 8.0 or newer")
+    ours = index_at(Redis.from_url(url), "memservice")
+    before = ours.keys(None, OURS)
+    tried = memservice("plugins", "check", "redis", "--scratch", url)
+    assert tried.returncode == 0, tried.stdout
+    assert ours.keys(None, OURS) == before
+    with Redis.from_url(url) as client:
+        assert list(client.scan_iter("*check_*")) == []
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(900)
+def test_a_storage_on_a_server_is_tried_in_schemas_that_are_gone_afterwards(tmp_path: Path) -> None:
+    uri = new_database()
+    try:
+        command = [str(MEMSERVICE), "plugins", "check", "postgres", "--scratch", uri]
+        tried = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=800, check=False)
+        assert tried.returncode == 0, tried.stdout
+        with connect(uri) as connection:
+            left = "SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg_%' AND nspname NOT IN ('public', 'information_schema')"
+            assert connection.execute(left).fetchall() == []
+            assert connection.execute("SELECT 1 FROM pg_class WHERE relnamespace = 'public'::regnamespace").fetchall() == []
+    finally:
+        drop_database(uri)
+
+
+def test_what_would_try_all_tests_in_one_file_is_refused(memservice: Run, tmp_path: Path) -> None:
+    done = memservice("plugins", "check", "sqlite", "--scratch", f"sqlite:///{tmp_path}/memory.db")
+    assert (done.returncode, "write {path} or {unique} into --scratch" in done.stdout) == (1, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "said"),
+    [
+        ("postgres", "postgresql+psycopg://me:hunter2@127.0.0.1:9/db", "the database db on 127.0.0.1:9 cannot be reached"),
+        ("redis", "redis://me:hunter2@127.0.0.1:9/0", "the vector index at redis://127.0.0.1:9/0 failed"),
+        ("qdrant", "http://127.0.0.1:9", "the vector index at http://127.0.0.1:9 cannot be reached"),
+    ],
+)
+def test_a_server_that_is_away_is_said_to_be_in_one_line(memservice: Run, name: str, place: str, said: str) -> None:
+    done = memservice("plugins", "check", name, "--scratch", place)
+    assert done.returncode == 1
+    assert [line for line in done.stdout.splitlines() if "suite" in line] == [done.stdout.splitlines()[-1]]
+    assert done.stdout.splitlines()[-1].startswith(f"  suite: not run: {said}")
+    assert done.stderr == ""
+    assert "hunter2" not in done.stdout
+
+
+def test_a_driver_that_is_missing_is_named_with_what_installs_it(memservice: Run, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\n\nsys.modules['psycopg'] = None\n", encoding="utf-8")
+    done = memservice("plugins", "check", "postgres", "--scratch", "postgresql+psycopg://localhost/db", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 1
+    last = done.stdout.splitlines()[-1]
+    assert last == "  suite: not run: storage 'postgres' needs psycopg, which is not installed: pip install 'memservice[postgres]'"
+
+
+@pytest.mark.parametrize("name", ["http", "jsonl"])
+def test_a_transport_is_tried_on_this_machine(memservice: Run, tmp_path: Path, name: str) -> None:
+    done = memservice("plugins", "check", name)
+    assert done.returncode == 0, done.stdout
+    assert "Of a webhook transport no capabilities are asked" in done.stdout
+    assert re.search(r"1[0-9] passed", done.stdout)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic", "gemini"])
+def test_what_is_not_configured_says_what_it_takes(memservice: Run, name: str) -> None:
+    done = memservice("plugins", "check", name)
+    assert done.returncode == 0, done.stdout
+    assert f"LLM_{name.upper()}_API_KEY" in done.stdout
+    assert f"DERIVER_MODEL_CONFIG__TRANSPORT={name}" in done.stdout
+    assert "Of a language-model protocol no capabilities are asked" in done.stdout
+    assert done.stdout.count(f"of plugin {name}") == (1 if name == "anthropic" else 2), "the protocol, and the embedder if there is one"
+    assert memservice("plugins", "check", name, "--costly").returncode == 1
+
+
+def test_what_costs_something_is_not_asked_for_without_being_told(memservice: Run) -> None:
+    with scripted() as server:
+        done = memservice("plugins", "check", "openai", LLM_OPENAI_BASE_URL=f"{server.url}/v1")
+        assert (done.returncode, done.stdout.count("--costly asks all the same")) == (0, 2)
+        assert server.requests == []
+
+
+def test_a_model_on_this_machine_costs_nothing(memservice: Run) -> None:
+    done = memservice("plugins", "check", "minilm")
+    assert re.search(r"Does it wait on a network\? +no", done.stdout)
+    assert "may cost" not in done.stdout
+
+
+def model_answers(handler: Handler, request: Request) -> None:
+    time.sleep(0.05)
+    if "tools" in request.body:
+        said = Say((), (ToolCall("call-1", "clock", {}),), "tool_calls")
+    else:
+        said = Say(('{"answer": ', '"yes"}'))
+    if OpenAiWire().is_stream(request):
+        handler.whole(b"".join(OpenAiWire().events(said)), "text/event-stream")
+    else:
+        handler.json(OpenAiWire().whole(said))
+
+
+def test_a_model_that_the_settings_name_is_put_to_what_can_be_asked_of_it(memservice: Run) -> None:
+    with scripted() as server:
+        server.then(model_answers)
+        kind = ("--kind", "language-model protocol", "--costly")
+        done = memservice("plugins", "check", "openai", *kind, LLM_OPENAI_BASE_URL=f"{server.url}/v1")
+        assert done.returncode == 0, done.stdout
+        assert "7 passed" in done.stdout
+        server.then(lambda handler, request: handler.json(OpenAiWire().error(401, "no such key"), 401))
+        done = memservice("plugins", "check", "openai", *kind, LLM_OPENAI_BASE_URL=f"{server.url}/v1")
+        assert done.returncode == 1
+        assert re.search(r"suite: not run: .*401", done.stdout.splitlines()[-1])
+
+
+def test_an_embedder_that_the_settings_name_is_asked_if_that_is_wanted(memservice: Run) -> None:
+    with scripted() as server:
+        server.then(openai_vectors)
+        place = {"LLM_OPENAI_BASE_URL": f"{server.url}/v1", "EMBEDDING_MODEL_CONFIG__MODEL": "local"}
+        done = memservice("plugins", "check", "openai", "--kind", "embedder", "--costly", **place)
+    failed = set(re.findall(r"FAILED \S+::(\w+)", done.stdout))
+    assert failed <= {"test_paraphrases_lie_near_each_other", "test_a_restatement_is_a_duplicate"}, "the server hashes"
+    assert re.search(r"1[0-9] passed", done.stdout)
+
+
+def test_a_name_that_nobody_offers(memservice: Run) -> None:
+    done = memservice("plugins", "check", "hashd")
+    assert done.returncode == 1
+    assert "known: anthropic, " in done.stderr
+    assert "did you mean hashed?" in done.stderr

@@ -1,0 +1,178 @@
+"""`memservice db`, and what `serve` and `worker` say when they cannot start."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from integration.cli.conftest import Run
+from support.clients.server import MEMSERVICE, Server, environment
+
+
+def test_the_schema_is_looked_at_and_brought_up(memservice: Run, tmp_path: Path) -> None:
+    (tmp_path / "memservice.db").touch()
+    assert memservice("db", "current").stdout == "empty\n"
+    first = memservice("db", "upgrade")
+    assert first.returncode == 0
+    assert first.stdout.startswith("schema empty -> ")
+    revision = first.stdout.split()[-1]
+    assert memservice("db", "upgrade").stdout == f"schema {revision}: nothing to do\n"
+    assert memservice("db", "current").stdout == f"{revision}\n"
+
+
+def test_a_newer_schema_is_refused(memservice: Run, tmp_path: Path) -> None:
+    memservice("db", "upgrade")
+    with sqlite3.connect(tmp_path / "memservice.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    for command in (("serve", "--port", "0"), ("db", "upgrade")):
+        done = memservice(*command)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"{tmp_path / 'memservice.db'} has schema 9999" in done.stderr
+        assert "a newer release wrote it" in done.stderr
+        assert "pip install --upgrade memservice" in done.stderr
+    assert memservice("db", "current").stdout == "9999\n"
+
+
+def test_a_worker_waits_for_the_schema(tmp_path: Path, memservice: Run) -> None:
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen([str(MEMSERVICE), "worker"], cwd=tmp_path, env=environment(), stderr=log)
+        try:
+            deadline = time.monotonic() + 30
+            while "waiting for the store" not in (tmp_path / "log").read_text():
+                assert time.monotonic() < deadline
+                assert process.poll() is None, "it does not give up"
+                time.sleep(0.1)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+            process.wait()
+    assert not (tmp_path / "memservice.db").exists(), "and it does not migrate"
+
+
+def test_a_taken_port_is_told(memservice: Run) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = memservice("serve", "--port", port)
+    assert done.returncode == 1
+    assert done.stderr == f"memservice: cannot listen on 127.0.0.1:{port} (Address already in use): choose another --host or --port\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--port", "70000"), "70000 is not in the range 0<=x<=65535"),
+        (("--port", "http"), "'http' is not a valid integer"),
+        (("--threads", "1"), "1 is not in the range"),
+        (("--workers", "0"), "0 is not in the range"),
+    ],
+)
+def test_a_wrong_option_is_told(memservice: Run, arguments: tuple[str, ...], said: str) -> None:
+    done = memservice("serve", *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_storage_inside_one_process_is_refused(memservice: Run) -> None:
+    done = memservice("serve", "--port", "0", DB_CONNECTION_URI="memory://")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "The storage 'memory' lives inside one process" in done.stderr
+    assert "Set DB_CONNECTION_URI to a storage that can be shared, for instance sqlite:///memservice.db" in done.stderr
+    worker = memservice("worker", DB_CONNECTION_URI="memory://")
+    assert worker.returncode == 1
+    assert "lives inside one process, so no worker can share it" in worker.stderr
+
+
+def test_a_store_that_cannot_be_opened_is_told(memservice: Run, tmp_path: Path) -> None:
+    absent = memservice("serve", "--port", "0", DB_CONNECTION_URI=f"sqlite:///{tmp_path}/absent/x.db")
+    assert absent.returncode == 1
+    assert f"mkdir -p {tmp_path}/absent" in absent.stderr
+    (tmp_path / "letter.txt").write_text("Dear database," * 100, encoding="utf-8")
+    other = memservice("serve", "--port", "0", DB_CONNECTION_URI="sqlite:///letter.txt")
+    assert other.returncode == 1
+    assert "is not a SQLite database" in other.stderr
+
+
+def test_what_serve_says_at_its_start_and_end(tmp_path: Path) -> None:
+    from memservice import __version__
+
+    server = Server(tmp_path, "--host", "0.0.0.0", "--no-worker", "--workers", "1", LOG_LEVEL="warning", AUTH_USE_AUTH="false")
+    try:
+        server.wait_until_healthy()
+    finally:
+        status = server.stop(signal.SIGINT)
+    assert status == 0
+    said = {line.split()[0]: line.split(maxsplit=1)[1] for line in server.output.splitlines()}
+    assert said["memservice"] == __version__
+    assert said["storage"].startswith("sqlite   sqlite:///memservice.db   schema ")
+    assert said["vectors"] == "in the storage (sqlite)   embedder hashed-v1-384"
+    assert said["reasoner"] == "extractive"
+    assert said["runner"] == "none here: start `memservice worker`"
+    assert said["auth"] == "off"
+    assert said["listening"].endswith("/openapi.json)")
+    assert "WARNING     authentication is off and the server listens on 0.0.0.0" in server.log
+    assert (tmp_path / "memservice.db").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("doctor",),
+        ("db", "current"),
+        ("db", "recount"),
+        ("export", "-w", "w", "-"),
+        ("keys", "list"),
+        ("jobs", "list"),
+        ("usage",),
+        ("reembed", "--to", "hashed"),
+    ],
+    ids=" ".join,
+)
+def test_a_mistyped_place_is_told_and_nothing_is_made_there(memservice: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+    done = memservice(*command, DB_CONNECTION_URI="sqlite:///mistyped.db")
+    assert done.returncode == 1
+    assert f"There is no file {tmp_path / 'mistyped.db'}: check DB_CONNECTION_URI" in done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [("db", "upgrade"), ("keys", "create", "--admin")], ids=" ".join)
+def test_what_makes_a_store_still_does(memservice: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+    done = memservice(*command, AUTH_JWT_SECRET="x" * 32)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "memservice.db").stat().st_size
+
+
+def test_vacuum_gives_room_back_and_lets_a_file_shrink_from_then_on(memservice: Run, tmp_path: Path) -> None:
+    memservice("db", "upgrade")
+    file = tmp_path / "memservice.db"
+    with sqlite3.connect(file) as connection:
+        # As files were made before.
+        connection.execute("PRAGMA auto_vacuum = NONE")
+        connection.commit()
+        connection.execute("VACUUM")
+        connection.execute(
+            "CREATE TABLE ballast AS WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 900) "
+            "SELECT zeroblob(4000) FROM n"
+        )
+        connection.commit()
+        connection.execute("DROP TABLE ballast")
+        connection.commit()
+        assert connection.execute("PRAGMA auto_vacuum").fetchone() == (0,)
+    connection.close()
+    before = file.stat().st_size
+    done = memservice("db", "vacuum")
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert file.stat().st_size < before / 2
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
+    connection.close()
+    assert memservice("doctor").returncode == 0

@@ -1,0 +1,257 @@
+"""`memservice export`, `import`, `copy` and `import-from`, beside a running server."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from integration.cli.conftest import Run
+from memservice.cli import cli
+from memservice.cli.remote_workspace import Remote, RemoteFailed, lines
+from memservice.services.transfer import importing
+from memservice.services.transfer.lines import Sum, written
+from support.api.auth_world import SECRET
+from support.cli.remote_server import Flaky
+from support.clients.server import MEMSERVICE, Server, environment, serving
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("transfer")]
+
+
+def ask(url: str, method: str, path: str, body: Any = None) -> Any:
+    request = urllib.request.Request(
+        f"{url}/v3{path}",
+        method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.loads(answer.read() or b"null")
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with the workspace `acme`, all of whose work is done."""
+    with serving(tmp_path_factory.mktemp("told")) as server:
+        url = server.url
+        ask(url, "POST", "/workspaces", {"id": "acme", "metadata": {"plan": "gold"}})
+        ask(url, "POST", "/workspaces/acme/sessions", {"id": "talk", "peers": {"alice": {}, "bob": {"observe_others": True}}})
+        said = [("alice", "I own a tortoise named Balthazar."), ("bob", "My sister Clara teaches physics in Lyon.")] * 12
+        messages = [{"peer_id": peer, "content": f"{text} ({n})"} for n, (peer, text) in enumerate(said)]
+        ask(url, "POST", "/workspaces/acme/sessions/talk/messages", {"messages": messages})
+        ask(url, "PUT", "/workspaces/acme/peers/alice/card", {"peer_card": ["Owns a tortoise"]})
+        deadline = time.monotonic() + 60
+        while (status := ask(url, "GET", "/workspaces/acme/queue/status"))["completed_work_units"] < status["total_work_units"]:
+            assert time.monotonic() < deadline, status
+            time.sleep(0.1)
+        yield server
+
+
+def seen(url: str) -> dict[str, Any]:
+    """What `/v3` shows of `acme`, without what is said to be each server's own."""
+    path = "/workspaces/acme"
+    return {
+        "peers": [(item["id"], item["metadata"]) for item in ask(url, "POST", f"{path}/peers/list", {})["items"]],
+        "sessions": [(item["id"], item["configuration"]) for item in ask(url, "POST", f"{path}/sessions/list", {})["items"]],
+        "messages": ask(url, "POST", f"{path}/sessions/talk/messages/list?size=100", {})["items"],
+        "conclusions": ask(url, "POST", f"{path}/conclusions/list?size=100", {})["items"],
+        "card": ask(url, "GET", f"{path}/peers/alice/card"),
+        "summaries": ask(url, "GET", f"{path}/sessions/talk/summaries"),
+        "members": ask(url, "GET", f"{path}/sessions/talk/peers/bob/config"),
+        "found": [item["id"] for item in ask(url, "POST", f"{path}/search", {"query": "physics in Lyon", "limit": 5})],
+    }
+
+
+def beside(told: Server) -> dict[str, str]:
+    return {"DB_CONNECTION_URI": f"sqlite:///{told.folder}/memservice.db"}
+
+
+def test_out_and_in_again(memservice: Run, told: Server, tmp_path: Path) -> None:
+    done = memservice("export", "-w", "acme", "acme.jsonl.gz", **beside(told))
+    assert done.returncode == 0, done.stderr
+    with gzip.open(tmp_path / "acme.jsonl.gz") as file:
+        kinds = [json.loads(line)["type"] for line in file]
+    assert (kinds[0], kinds[-1], kinds.count("messages")) == ("header", "end", 24)
+    stored = memservice("import", "acme.jsonl.gz")
+    assert stored.returncode == 0, stored.stderr
+    assert "24 messages" in stored.stdout
+    assert "nothing new" in memservice("import", "acme.jsonl.gz").stdout
+    assert "acme-2:" in memservice("import", "--as", "acme-2", "acme.jsonl.gz").stdout
+    with serving(tmp_path) as other:
+        here, there = seen(told.url), seen(other.url)
+        assert there == here
+
+
+def test_to_standard_output(memservice: Run, told: Server) -> None:
+    plain = memservice("export", "-w", "acme", "--without-vectors", "-", **beside(told))
+    lines = [json.loads(line) for line in plain.stdout.splitlines()]  # what is told of the progress is no part of it
+    assert (lines[0]["type"], lines[0]["vectors"]) == ("header", False)
+    assert sum(line["type"] == "messages" for line in lines) == 24
+
+
+def test_a_copy_between_two_settings(memservice: Run, told: Server, tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(f'[db]\nconnection_uri = "sqlite:///{told.folder}/memservice.db"\n', encoding="utf-8")
+    (tmp_path / "b.toml").write_text('[db]\nconnection_uri = "sqlite:///b.db"\n', encoding="utf-8")
+    done = memservice("copy", "--from", "a.toml", "--to", "b.toml")
+    assert done.returncode == 0, done.stderr
+    assert "the same in both, sha256 " in done.stdout
+    again = memservice("copy", "--from", "a.toml", "--to", "b.toml")
+    assert again.stdout.split("sha256")[1] == done.stdout.split("sha256")[1]
+
+
+def test_the_same_storage_on_both_sides(memservice: Run, told: Server, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(told.folder)
+    (tmp_path / "a.toml").write_text(f'[db]\nconnection_uri = "sqlite:///{told.folder}/memservice.db"\n', encoding="utf-8")
+    (tmp_path / "b.toml").write_text('[db]\nconnection_uri = "sqlite:///link/memservice.db"\n', encoding="utf-8")
+    for other in ("a.toml", "b.toml"):
+        done = memservice("copy", "--from", "a.toml", "--to", other)
+        assert done.returncode == 1
+        assert "lead to the same storage" in done.stderr
+
+
+@pytest.fixture
+def exported(memservice: Run, told: Server, tmp_path: Path) -> Path:
+    """The workspace as a compressed file. There is no store beside it yet."""
+    assert memservice("export", "-w", "acme", "acme.jsonl.gz", **beside(told)).returncode == 0
+    return tmp_path / "acme.jsonl.gz"
+
+
+def piped(content: bytes, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    command = [str(MEMSERVICE), "import", "-"]
+    return subprocess.run(command, input=content, cwd=folder, env=environment(), capture_output=True, timeout=60, check=False)
+
+
+def test_from_standard_input(exported: Path, tmp_path: Path) -> None:
+    """Compressed or not, into a store that is made; whatever is wrong is found before anything is stored."""
+    plain = gzip.decompress(exported.read_bytes())
+    broken = piped(plain.replace(b"tortoise", b"elephant", 1), tmp_path)
+    assert (broken.returncode, broken.stdout) == (1, b"")
+    assert b"do not agree with the checksum" in broken.stderr
+    done = piped(exported.read_bytes(), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert b"24 messages" in done.stdout
+    assert b"nothing new" in piped(plain, tmp_path).stdout
+
+
+def test_while_the_index_is_away(memservice: Run, exported: Path) -> None:
+    away = {"VECTOR_STORE_TYPE": "redis", "VECTOR_STORE_URL": "redis://127.0.0.1:1/0"}
+    done = memservice("import", exported.name, **away)
+    assert done.returncode == 0, done.stderr
+    assert "24 messages" in done.stdout
+    assert "vectors of the file could not be stored. They are made anew by tasks" in done.stderr
+    refused = memservice("export", "-w", "acme", "out.jsonl", **away)
+    assert refused.returncode == 1
+    assert "--without-vectors" in refused.stderr
+    assert not (exported.parent / "out.jsonl").exists()
+    assert memservice("export", "--without-vectors", "-w", "acme", "out.jsonl", **away).returncode == 0
+
+
+def test_vectors_that_are_not_taken_are_told_of(memservice: Run, exported: Path) -> None:
+    memservice("import", exported.name)
+    lines = [json.loads(line) for line in gzip.decompress(exported.read_bytes()).splitlines()]
+    for line in lines:
+        place = line.get("space", line if line["type"] == "spaces" else {})
+        if place:
+            place["embedder"] = "other-1"
+    total = Sum()
+    for line in lines[1:-1]:
+        total.add(written(line))
+    (exported.parent / "other.jsonl").write_bytes(b"".join(map(written, [*lines[:-1], total.end()])))
+    done = memservice("import", "other.jsonl")
+    assert done.returncode == 0, done.stderr
+    number = sum(line["type"] == "vectors" for line in lines)
+    assert f"{number} vectors of kind conclusion were not taken: they are by the embedder other-1" in done.stderr
+    assert "memservice reembed --workspace acme --to NAME" in done.stderr
+
+
+def test_stopped_by_hand(exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importing, "load_file", stop)
+    monkeypatch.setenv("DB_CONNECTION_URI", f"sqlite:///{tmp_path}/stopped.db")
+    done = CliRunner().invoke(cli, ["import", str(exported)])
+    assert done.exit_code == 130
+    assert "run the same command again, and it goes on from there" in done.stderr
+
+
+def test_from_another_server(memservice: Run, told: Server, tmp_path: Path) -> None:
+    done = memservice("import-from", told.url)
+    assert done.returncode == 0, done.stderr
+    assert "24 messages" in done.stdout
+    assert "nothing new" in memservice("import-from", "-w", "acme", told.url).stdout
+    with serving(tmp_path) as other:
+        here, there = seen(told.url), seen(other.url)
+        for part in ("peers", "sessions", "messages", "conclusions", "card", "summaries", "members", "found"):
+            assert there[part] == here[part], part
+
+
+def test_with_the_key_of_a_workspace(memservice: Run, tmp_path: Path) -> None:
+    auth = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SECRET}
+    (folder := tmp_path / "guarded").mkdir()
+    memservice("db", "upgrade")
+    with serving(folder, **auth) as guarded:
+        there = {**auth, "DB_CONNECTION_URI": f"sqlite:///{folder}/memservice.db"}
+        key = memservice("keys", "create", "--workspace", "mine", **there).stdout.strip()
+        with httpx.Client(base_url=guarded.url, headers={"Authorization": f"Bearer {key}"}) as client:
+            assert client.post("/v3/workspaces", json={"id": "mine"}).status_code == 201
+        done = memservice("import-from", "-w", "mine", guarded.url, IMPORT_FROM_TOKEN=key)
+        assert done.returncode == 0, done.stderr
+        refused = memservice("import-from", "-w", "mine", "--token", "wrong", guarded.url)
+    assert refused.returncode == 1
+    assert "status 401" in refused.stderr
+    assert key not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("export", "-w", "nowhere", "x.jsonl"), "Workspace nowhere not found"),
+        (("export", "-w", "nowhere", "no/such/x.jsonl"), "no/such/x.jsonl cannot be written: there is no folder no/such"),
+        (("export", "-w", "nowhere", "/proc/x.jsonl"), "/proc/x.jsonl cannot be written: "),
+        (("import", "no-such-file"), "there is no file no-such-file"),
+        (("import", "a.toml"), "line 1 is no JSON"),
+        (("import-from", "http://127.0.0.1:1"), "ConnectError"),
+    ],
+)
+def test_what_cannot_be_done_is_said(memservice: Run, tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    memservice("db", "upgrade")
+    (tmp_path / "a.toml").write_text("nothing = 1\n", encoding="utf-8")
+    done = memservice(*arguments)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert not (tmp_path / "x.jsonl").exists()
+
+
+class TestARemoteThatFails:
+    def test_now_and_then(self, told: Server) -> None:
+        """Every third answer is an error that passes."""
+        flaky = Flaky(told.url, every=3, status=503)
+        with flaky.client() as client:
+            found = list(lines(Remote(client, pause=0.01), "acme", now=flaky.now))
+        assert sum(b'"type":"messages"' in line for line in found) == 24
+        assert flaky.failed > 0
+
+    def test_for_good(self, told: Server) -> None:
+        with Flaky(told.url, every=1, status=500).client() as client:
+            with pytest.raises(RemoteFailed, match="status 500"):
+                list(lines(Remote(client, pause=0.01), "acme", now=Flaky.now))
+
+    def test_with_something_else(self, told: Server) -> None:
+        with Flaky(told.url, every=1, status=200).client() as client:
+            with pytest.raises(RemoteFailed, match="no JSON"):
+                list(lines(Remote(client, pause=0.01), "acme", now=Flaky.now))
+
+    def test_there_is_none(self, told: Server) -> None:
+        with httpx.Client(base_url=told.url) as client:
+            with pytest.raises(RemoteFailed, match="no workspace 'nowhere'"):
+                list(lines(Remote(client), "nowhere", now=Flaky.now))

@@ -1,0 +1,107 @@
+"""Chat through each protocol, with real connections on both sides: tools, streams that flow, and streams that are cut."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from api.conftest import Api
+from api.test_chat_streaming import next_event, served, stream
+from integration.models.conftest import OpenModel
+from memservice.app import create_app
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.settings import load_settings
+from memservice.spi.llm import ToolCall
+from memservice.testing.llm import Fault, Say
+from support.models.scripted import KEY, ScriptedPeer, Server, Wire
+from support.models.wires import AnthropicWire, GeminiWire, OpenAiWire
+
+LOOK = Say((), (ToolCall("call-1", "search_memory", {"query": "bees"}),), "tool_calls")
+READY = Say(("READY",))
+PROTOCOLS: dict[str, tuple[Wire, str]] = {"openai": (OpenAiWire(), "/v1"), "anthropic": (AnthropicWire(), ""), "gemini": (GeminiWire(), "")}
+
+
+class Spoken:
+    """An application whose model is behind a protocol."""
+
+    def __init__(self, api: Api, peer: ScriptedPeer) -> None:
+        self.api, self.peer = api, peer
+
+
+@pytest.fixture(params=PROTOCOLS)
+def spoken(request: pytest.FixtureRequest, server: Server, open_model: OpenModel, tmp_path: Path) -> Iterator[Spoken]:
+    wire, path = PROTOCOLS[request.param]
+    given = {
+        "DB_CONNECTION_URI": "memory://",
+        "DIALECTIC_LEVELS__LOW__MODEL_CONFIG__TRANSPORT": request.param,
+        f"LLM_{request.param.upper()}_BASE_URL": server.url + path,
+        f"LLM_{request.param.upper()}_API_KEY": KEY,
+        "LLM_RETRY_PAUSE_SECONDS": "0.001",
+    }
+    loaded = load_settings(environ=given, cwd=tmp_path)
+    runtime = Runtime(loaded, load_plugins(loaded))
+    runtime.storage.migrate()
+    try:
+        api = Api(create_app(runtime=runtime), runtime, "w")
+        api.peer("alice")
+        api.conclude("alice", "alice", "Alice keeps bees.")
+        yield Spoken(api, ScriptedPeer(server, wire, open_model(request.param, path)))
+    finally:
+        runtime.close()
+
+
+def test_a_model_looks_things_up_and_answers(spoken: Spoken) -> None:
+    spoken.peer.says(LOOK, Say(("Alice ", "keeps ", "bees.")))
+    answer = spoken.api.ok(spoken.api.post("/peers/alice/chat", {"query": "What?", "include_evidence": True}))
+    assert answer["content"] == "Alice keeps bees."
+    assert answer["evidence"]["tool_calls"] == [{"tool_name": "search_memory", "tool_input": {"query": "bees"}}]
+    first, second = spoken.peer.received()
+    # Once as it was found at first, once more as the result of the tool.
+    assert (first.count("Alice keeps bees."), second.count("Alice keeps bees.")) == (1, 2)
+
+
+def test_the_first_delta_arrives_before_the_last_token_was_sent(spoken: Spoken) -> None:
+    gate = threading.Event()
+    spoken.peer.says(LOOK, READY, Say(("Alice ", "keeps ", "bees."), gate=gate))
+    with served(spoken.api) as port, stream(port) as answer:
+        assert next_event(answer) == {"delta": {"content": "Alice "}, "done": False}
+        # The rest is only sent now.
+        gate.set()
+        rest = [next_event(answer) for _ in range(3)]
+    assert rest == [{"delta": {"content": "keeps "}, "done": False}, {"delta": {"content": "bees."}, "done": False}, {"done": True}]
+    *_, last = spoken.peer.received()
+    assert "search_messages" not in last, "the answer is asked for without tools"
+
+
+@pytest.mark.parametrize("fault", ["cut", "error in stream"])
+def test_a_stream_that_breaks_never_looks_complete(spoken: Spoken, server: Server, fault: Fault) -> None:
+    spoken.peer.misbehaves(fault)
+    breaks = server.script[-1]
+    spoken.peer.says(READY)
+    server.script.append(breaks)
+    received = b""
+    with served(spoken.api) as port, stream(port) as answer:
+        status = answer.status
+        try:
+            while part := answer.read1():
+                received += part
+        except (http.client.HTTPException, OSError):
+            pass
+    assert b'"done": true' not in received
+    if status == 200:
+        assert json.loads(received.split(b"\n\n")[0].removeprefix(b"data: "))["delta"]["content"]
+    else:
+        assert status == 500
+
+
+def test_a_protocol_that_refuses_the_key_is_an_error(spoken: Spoken) -> None:
+    spoken.peer.fails(401)
+    for body in ({"stream": False}, {"stream": True}):
+        answer = spoken.api.post("/peers/alice/chat", {"query": "What?", **body})
+        assert (answer.status_code, answer.get_json()) == (500, {"detail": "An unexpected error occurred"})

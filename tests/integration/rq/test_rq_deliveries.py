@@ -1,0 +1,133 @@
+"""Webhooks beside the other work of an RQ worker."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from memservice.services import webhooks
+from memservice.services.auth.principal import Principal
+from memservice.worker import delivery_threads as deliveries_module
+from memservice.worker.delivery_threads import Deliveries
+from support.processes.processes import eventually
+from support.receiver import LOOPBACK, Receiver, hang
+from support.rq.workers import Delivery
+
+Deliver = Callable[..., Delivery]
+
+BEES, BOAT = "I keep bees behind the house.", "I repaired the old boat in May."
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(120)
+def test_an_endpoint_that_hangs_keeps_no_other_work_waiting(deliver: Deliver, receiver: Receiver) -> None:
+    place = deliver(WEBHOOK_ALLOW_NETWORKS=LOOPBACK, WEBHOOK_TIMEOUT_SECONDS="25", REASONER="extractive")
+    receiver.behave = hang
+    worker = place.worker("--num-workers", "1")
+    place.say("s", BEES)
+    place.derived(BEES)
+    webhooks.register(place.rt, Principal(admin=True), "w", receiver.url())
+    place.say("s", BOAT)
+    eventually(lambda: len(receiver.requests) == 1, what="the endpoint is told")
+    began = time.monotonic()
+    place.say("t", "I sing in a choir on Sundays.", author="bob")
+    eventually(lambda: len(place.texts()) == 3, what="other work is done meanwhile")
+    assert time.monotonic() - began < 10
+    held = place.rows("SELECT count(*) FROM leases WHERE unit LIKE 'webhook:%'")
+    assert held == [(1,)], "it hangs as before"
+    assert len(receiver.requests) == 1, "one event after the other"
+    receiver.behave = lambda handler: handler.answer(204)
+    receiver.closed.set()
+    worker.terminate()
+    assert worker.wait(40) == 0, place.log()
+    assert "Traceback" not in place.log()
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(120)
+def test_a_burst_ends_when_everything_is_delivered(deliver: Deliver, receiver: Receiver) -> None:
+    place = deliver(WEBHOOK_ALLOW_NETWORKS=LOOPBACK, REASONER="extractive")
+    place.say("s", BEES)
+    webhooks.register(place.rt, Principal(admin=True), "w", receiver.url())
+    assert place.worker("--burst").wait(60) == 0, place.log()
+    assert [event["type"] for event in receiver.events] == ["queue.empty"]
+    assert place.rows("SELECT state FROM tasks WHERE kind = 'webhook'") == [("done",)]
+    assert place.rows("SELECT * FROM leases") == []
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(120)
+def test_a_second_sigterm_waits_for_no_endpoint_and_loses_no_event(deliver: Deliver, receiver: Receiver) -> None:
+    place = deliver(WEBHOOK_ALLOW_NETWORKS=LOOPBACK, WEBHOOK_TIMEOUT_SECONDS="60", REASONER="extractive")
+    receiver.behave = hang
+    place.say("s", BEES)
+    webhooks.register(place.rt, Principal(admin=True), "w", receiver.url())
+    worker = place.worker("--num-workers", "1")
+    eventually(lambda: len(receiver.requests) == 1, what="the endpoint is told")
+    worker.terminate()
+    time.sleep(1)
+    assert worker.poll() is None, "it waits for the endpoint"
+    worker.terminate()
+    assert worker.wait(10) == 128 + signal.SIGTERM
+    receiver.behave = lambda handler: handler.answer(204)
+    assert place.worker("--burst").wait(60) == 0, place.log(1)
+    assert place.rows("SELECT state, attempts FROM tasks WHERE kind = 'webhook'") == [("done", 0)]
+    assert [event["type"] for event in receiver.events] == ["queue.empty"] * 2, "told again: nobody knows what it made of the first time"
+
+
+class Endpoint:
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.may_end = threading.Event()
+        self.began = threading.Event()
+
+    def __call__(self, unit: str) -> None:
+        self.began.set()
+        assert self.may_end.wait(10)
+        self.done.append(unit)
+
+
+def test_a_unit_is_worked_on_once_at_a_time_and_once_more_for_what_came_meanwhile() -> None:
+    endpoint = Endpoint()
+    deliveries = Deliveries(endpoint)
+    assert not deliveries.wait(0)
+    deliveries.begin("webhook:1")
+    assert endpoint.began.wait(10)
+    for _ in range(3):
+        deliveries.begin("webhook:1")
+    deliveries.begin("webhook:2")
+    assert deliveries.wait(0)
+    endpoint.may_end.set()
+    deliveries.wait(10)
+    deliveries.close()
+    assert sorted(endpoint.done) == ["webhook:1", "webhook:1", "webhook:2"]
+
+
+def test_a_unit_that_is_asked_for_again_goes_behind_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deliveries_module, "DELIVERIES_AT_ONCE", 1)
+    endpoint = Endpoint()
+    deliveries = Deliveries(endpoint)
+    deliveries.begin("webhook:1")
+    assert endpoint.began.wait(10)
+    assert not deliveries.crowded()
+    deliveries.begin("webhook:1")
+    deliveries.begin("webhook:2")
+    assert deliveries.crowded()
+    endpoint.may_end.set()
+    deliveries.wait(10)
+    deliveries.close()
+    assert endpoint.done == ["webhook:1", "webhook:2", "webhook:1"]
+
+
+def test_the_end_waits_for_those_that_were_begun() -> None:
+    endpoint = Endpoint()
+    deliveries = Deliveries(endpoint)
+    deliveries.begin("webhook:1")
+    assert endpoint.began.wait(10)
+    threading.Timer(0.2, endpoint.may_end.set).start()
+    deliveries.close()
+    assert endpoint.done == ["webhook:1"]

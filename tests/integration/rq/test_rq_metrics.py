@@ -1,0 +1,45 @@
+"""`/metrics` of RQ workers: several processes, one port, and one sum that outlives any of them."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from integration.serving.test_metrics import fetch, free_port
+from services.telemetry.test_metrics import value
+from support.processes.processes import below, eventually, send
+from support.rq.workers import Delivery
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(120)]
+
+Deliver = Callable[..., Delivery]
+
+
+def test_one_port_tells_of_all_processes_whichever_of_them_ends(deliver: Deliver, tmp_path: Path) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    url = f"http://127.0.0.1:{(port := free_port())}/metrics"
+    place = deliver(METRICS_ENABLED="true", METRICS_PORT=str(port), TMPDIR=str(temporary))
+
+    def counts(number: int) -> bool:
+        done = {"namespace": place.settings["NAMESPACE"], "workspace_name": "w", "task_type": "representation"}
+        try:
+            return value(fetch(url), "deriver_queue_items_processed_total", **done) == number
+        except (KeyError, OSError):
+            return False
+
+    pool = place.worker("--num-workers", "3")
+    for number in range(12):
+        place.say(f"s{number}", f"I sold {number + 2} lamps in May.")
+    eventually(lambda: counts(12), what="all of it is told at one place")
+    for child in below(pool.pid):
+        send(child, signal.SIGKILL)
+    place.say("t", "I keep bees behind the house.")
+    eventually(lambda: counts(13), what="another has the port, and what the killed ones did still counts")
+    assert "Traceback" not in place.log()
+    pool.terminate()
+    assert pool.wait(30) == 0, place.log()
+    assert list(temporary.iterdir()) == []

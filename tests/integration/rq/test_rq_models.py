@@ -1,0 +1,194 @@
+"""Workers that are killed while a model is asked, over a real connection: nothing is lost, and nothing is there twice."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from memservice.reasoning.prompts import consolidate, derive
+from memservice.services import conclusions, dreams
+from memservice.services.auth.principal import Principal
+from memservice.services.conclusions import ConclusionDraft
+from memservice.services.dreams import DreamRequest
+from memservice.testing.llm import Say
+from support.models.scripted import KEY, Handler, Request, Server, scripted
+from support.processes.processes import below, eventually, send
+from support.redis_server import RedisServer
+from support.rq.thinker import Thinker, calling
+from support.rq.workers import Delivery
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
+
+Deliver = Callable[..., Delivery]
+WHO = Principal(admin=True)
+
+OSLO, BERGEN, BOAT = "Alice lives in Oslo.", "Alice lives in Bergen.", "Alice owns a boat."
+COAST, SETTLES = "Alice lives on the west coast.", "Alice moves every few years."
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with scripted() as running:
+        yield running
+
+
+def all_of(connection: Any) -> bytes:
+    """Everything that Redis holds, jobs unpacked. The client's types are for both of its kinds, so they are of no use here."""
+    read: dict[bytes, Callable[[bytes], Any]] = {
+        b"string": connection.get,
+        b"hash": lambda key: [part for pair in connection.hgetall(key).items() for part in pair],
+        b"list": lambda key: connection.lrange(key, 0, -1),
+        b"set": connection.smembers,
+        b"zset": lambda key: connection.zrange(key, 0, -1),
+    }
+    parts: list[object] = []
+    for key in connection.scan_iter("*"):
+        kind = connection.type(key)
+        if kind in read:  # else it is gone already
+            found = read[kind](key)
+            values = [found] if isinstance(found, bytes) else list(found or ())
+            parts += [key, values, [unpacked(value) for value in values]]
+    return repr(parts).encode()
+
+
+def unpacked(value: bytes) -> bytes:
+    try:
+        return zlib.decompress(value)
+    except zlib.error:
+        return b""
+
+
+def kill_the_worker(place: Delivery, pool: int) -> None:
+    (child,) = below(pool)
+    send(child, signal.SIGKILL)
+
+
+def test_derivation_that_is_cut_off_in_the_middle_of_a_call_is_done_once(deliver: Deliver, server: Server) -> None:
+    def reply(role: str, told: bool) -> Say:
+        assert role.startswith(derive.PROMPT.text)
+        found = {"statements": [{"content": "Alice keeps bees.", "messages": [1]}, {"content": BOAT, "messages": [1]}]}
+        return Say((json.dumps(found),))
+
+    model = Thinker(server, reply)
+    place = deliver(**model.settings(KEY))
+    model.cut(1)
+    worker = place.worker("--num-workers", "1")
+    place.say("s", "I keep bees, and I own a boat.")
+    for number in (1, 0):
+        eventually(model.cut_off.is_set, what="the model is asked")
+        model.cut(number)
+        kill_the_worker(place, worker.pid)
+    place.derived("Alice keeps bees.", BOAT)
+    assert place.rows("SELECT state, attempts FROM tasks WHERE kind = 'representation'") == [("done", 0)]
+    assert place.rows("SELECT DISTINCT model, reasoner FROM conclusions") == [("gpt-5.4-mini", "llm")]
+    assert KEY not in place.log()
+    assert "bees" not in place.log()
+
+
+def test_calls_that_came_to_their_end_are_in_the_ledger_after_a_second_sigterm(deliver: Deliver, server: Server) -> None:
+    """The one in hand is not: nobody knows what it cost. Nothing that it was for is lost."""
+    model = Thinker(server, lambda role, told: Say(("DONE",)))
+    place = deliver(**model.settings(KEY))
+    place.say("s", "Hello.")
+    conclusions.create(place.rt, WHO, "w", [ConclusionDraft(BOAT, "alice", "alice")])
+    assert dreams.schedule(place.rt, WHO, "w", DreamRequest("alice", dreams.OMNI))
+    model.cut(2)
+    worker = place.worker("--queues", "dream", "--num-workers", "1")
+    calls = "SELECT task, outcome FROM usage ORDER BY key"
+    eventually(model.cut_off.is_set, what="the second phase asks")
+    eventually(lambda: place.rows(calls) == [("dream.deduction", "success")], 5, "a call is noted soon, not at the end")
+    worker.terminate()
+    time.sleep(0.5)
+    worker.terminate()
+    assert worker.wait(15) == 128 + signal.SIGTERM
+    model.cut(0)
+    assert place.worker("--queues", "dream", "--burst").wait(60) == 0, place.log(1)
+    assert place.rows("SELECT state, attempts FROM tasks WHERE kind = 'dream'") == [("done", 0)]
+    assert place.rows(calls) == [("dream.deduction", "success")] * 2 + [("dream.induction", "success")]
+
+
+def test_redis_and_logs_hold_nothing_of_what_was_said_however_work_ends(deliver: Deliver, server: Server, own_redis: RedisServer) -> None:
+    """In hand, waiting, and failed with an answer that quotes everything."""
+    own_redis.start()
+    asked: list[Request] = []
+
+    def quote(handler: Handler, request: Request) -> None:
+        asked.append(request)
+        body = {"error": {"message": f"{KEY} cannot do {request.raw.decode()}", "code": "marzipan"}}
+        handler.json(body, 400)
+
+    server.then(quote)
+    place = deliver(REDIS_URL=own_redis.url, WORKER_MAX_ATTEMPTS="2", **Thinker.settings_of(server, KEY))
+    with closing(Redis.from_url(own_redis.url)) as connection:
+        place.say("s", "I live on marshmallows.")
+        eventually(lambda: b"representation:" in all_of(connection), what="a job waits")
+        held = all_of(connection)
+        worker = place.worker("--num-workers", "1")
+        eventually(lambda: place.rows("SELECT state FROM tasks WHERE kind = 'representation'") == [("failed",)], what="it rests")
+        held += all_of(connection)
+    assert any(b"marshmallows" in request.raw for request in asked)
+    worker.terminate()
+    assert worker.wait(30) == 0
+    ((error,),) = place.rows("SELECT last_error FROM tasks WHERE kind = 'representation'")
+    for told in (held.decode(errors="replace"), place.log(), error):
+        assert "marshmallows" not in told
+        assert KEY not in told
+    assert "400" in error
+
+
+def test_a_dream_that_is_cut_off_in_any_of_its_calls_leaves_nothing_half_done(deliver: Deliver, server: Server) -> None:
+    uids: dict[str, str] = {}
+
+    def reply(role: str, told: bool) -> Say:
+        if told:
+            return Say(("DONE",))
+        if role.startswith(consolidate.DEDUCTION.text):
+            made = {"content": COAST, "level": "deductive", "source_ids": [uids[BERGEN]]}
+            return Say(
+                (),
+                (
+                    *calling("create_conclusions", conclusions=[made]).tool_calls,
+                    *calling(
+                        "supersede_conclusions", conclusions=[{"id": uids[OSLO], "replaced_by": uids[BERGEN], "reason": "moved"}]
+                    ).tool_calls,
+                ),
+                "tool_calls",
+            )
+        assert role.startswith(consolidate.INDUCTION.text)
+        made = {"content": SETTLES, "level": "inductive", "source_ids": [uids[OSLO], uids[BERGEN]], "pattern_type": "tendency"}
+        return calling("create_conclusions", conclusions=[made])
+
+    model = Thinker(server, reply)
+    place = deliver(**model.settings(KEY))
+    place.say("s", "Hello.")
+    given = [ConclusionDraft(text, "alice", "alice") for text in (OSLO, BERGEN, BOAT)]
+    for row in conclusions.create(place.rt, WHO, "w", given):
+        uids[row.content] = row.uid
+    assert dreams.schedule(place.rt, WHO, "w", DreamRequest("alice", dreams.OMNI))
+    before = place.rows("SELECT content, state, times_derived FROM conclusions ORDER BY key")
+    model.cut(1)
+    worker = place.worker("--queues", "dream", "--num-workers", "1")
+    for number in (2, 3, 4, 0):
+        eventually(model.cut_off.is_set, what="the model is asked")
+        assert place.rows("SELECT content, state, times_derived FROM conclusions ORDER BY key") == before, "nothing is stored by halves"
+        model.cut(number)
+        kill_the_worker(place, worker.pid)
+    eventually(lambda: place.rows("SELECT state, attempts FROM tasks WHERE kind = 'dream'") == [("done", 0)], what="the dream is dreamt")
+    assert place.rows("SELECT content, level, state FROM conclusions ORDER BY key") == [
+        (OSLO, "explicit", "superseded"),
+        (BERGEN, "explicit", "live"),
+        (BOAT, "explicit", "live"),
+        (COAST, "deductive", "live"),
+        (SETTLES, "inductive", "live"),
+    ]
+    assert model.calls == 4, "the last run asked each question once"
+    eventually(lambda: place.rows("SELECT unit FROM leases") == [], what="the lease is given back")
+    assert "Traceback" not in place.log()

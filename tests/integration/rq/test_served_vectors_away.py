@@ -1,0 +1,86 @@
+"""A served process whose vectors are in Qdrant: it goes away, writes and searches go on, and when it is back all is healed by itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from support.clients.server import serving
+from support.processes.processes import eventually
+from support.stores.qdrant_stand_in import QdrantStandIn
+
+pytestmark = pytest.mark.e2e
+
+SEARCH_SECONDS = 1.0
+
+
+@pytest.fixture
+def qdrant() -> Iterator[QdrantStandIn]:
+    stand_in = QdrantStandIn()
+    yield stand_in
+    stand_in.stop()
+
+
+@pytest.fixture
+def http(qdrant: QdrantStandIn, tmp_path: Path) -> Iterator[httpx.Client]:
+    given = {
+        "VECTOR_STORE_TYPE": "qdrant",
+        "VECTOR_STORE_URL": qdrant.url,
+        "VECTOR_STORE_QUERY_TIMEOUT_SECONDS": str(SEARCH_SECONDS),
+        "VECTOR_STORE_RECONCILIATION_INTERVAL_SECONDS": "1",
+        "WORKER_RETRY_BACKOFF_SECONDS": "0.2",
+        "DERIVER_ENABLED": "false",
+    }
+    with serving(tmp_path, **given) as server, httpx.Client(base_url=server.url, timeout=20) as client:
+        client.post("/v3/workspaces", json={"id": "w"}).raise_for_status()
+        client.post("/v3/workspaces/w/peers", json={"id": "alice"}).raise_for_status()
+        yield client
+
+
+def conclude(http: httpx.Client, *texts: str) -> None:
+    drafts = [{"content": text, "observer_id": "alice", "observed_id": "alice"} for text in texts]
+    assert http.post("/v3/workspaces/w/conclusions", json={"conclusions": drafts}).status_code == 201
+
+
+def found(http: httpx.Client, query: str) -> set[str]:
+    asked: dict[str, Any] = {"query": query, "top_k": 9, "filters": {"observer_id": "alice", "observed_id": "alice"}}
+    answer = http.post("/v3/workspaces/w/conclusions/query", json=asked)
+    assert answer.status_code == 200, answer.text
+    return {each["content"] for each in answer.json()}
+
+
+def vectors(http: httpx.Client) -> tuple[int, str, str]:
+    """Status of the whole; state of the index and advice."""
+    answer = http.get("/health/ready")
+    (check,) = [one for one in answer.json()["checks"] if one["name"] == "vectors"]
+    return answer.status_code, check["state"], check["advice"]
+
+
+@pytest.mark.parametrize("empty", [False, True], ids=["as-it-was", "empty"])
+def test_it_heals_by_itself(http: httpx.Client, qdrant: QdrantStandIn, empty: bool) -> None:
+    before = {"Alice likes green tea.", "Alice owns a boat."}
+    conclude(http, *before)
+    eventually(lambda: qdrant.points == 2, 20, "the worker stores the vectors")
+    assert found(http, "houseboat") == before, "by vectors: no word is the same"
+    assert vectors(http) == (200, "ok", "")
+
+    qdrant.stop()
+    eventually(lambda: vectors(http)[1] != "ok", 10, "the answer is kept for two seconds")
+    status, state, advice = vectors(http)
+    assert (status, state) == (200, "degraded")
+    assert "VECTOR_STORE_URL" in advice
+    assert "127.0.0.1" not in advice
+    conclude(http, "Alice keeps bees.")
+    began = time.monotonic()
+    assert found(http, "bees") == {"Alice keeps bees."}, "from text alone"
+    assert time.monotonic() - began < SEARCH_SECONDS + 1
+
+    qdrant.start(empty=empty)
+    eventually(lambda: qdrant.points == 3, 30, "what was missed, or lost, is stored")
+    eventually(lambda: found(http, "bees") == {*before, "Alice keeps bees."}, 20, "vectors answer again")
+    eventually(lambda: vectors(http) == (200, "ok", ""), 20, "readiness says so")

@@ -1,0 +1,127 @@
+"""The sweep: one leader finds what is ready and waits nowhere."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from redis import RedisError
+
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.settings import load_settings
+from memservice.spi.storage import View
+from memservice.worker import (
+    sweep,
+    wakeups,
+)
+from memservice.worker.rq_queues import (
+    QUEUES,
+    JobQueues,
+    connect,
+)
+from support.pipeline.fakes import Scripted
+from support.pipeline.place import Clock, Place
+
+T = TypeVar("T")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """A store whose writes wake nobody: each wake-up is lost."""
+    environ = {"DB_CONNECTION_URI": "memory://", "REASONER": "scripted", "DREAM_DOCUMENT_THRESHOLD": "1"}
+    settings = load_settings(environ=environ, cwd=tmp_path)
+    reasoner, clock = Scripted(), Clock()
+    rt = Runtime(settings, load_plugins(settings, extra=[reasoner]), clock)
+    yield Place(rt, clock, reasoner)
+    rt.close()
+
+
+def waiting(queues: JobQueues) -> list[str]:
+    return [job.args[0] for queue in queues.named(QUEUES) for job in queue.get_jobs()]
+
+
+def test_what_nobody_was_woken_for_is_put_into_its_queue_once(place: Place, queues: JobQueues) -> None:
+    place.say("s", ("alice", "I like tea."), ("bob", "I sing."))
+    units = place.ready()
+    assert sweep.sweep(place.rt, queues) == 2
+    assert sweep.sweep(place.rt, queues) == 0
+    assert waiting(queues) == units
+
+
+def test_a_unit_that_is_worked_on_is_left_alone(place: Place, queues: JobQueues) -> None:
+    place.say("s", ("alice", "I like tea."))
+    swept: list[int] = []
+    place.reasoner.act = lambda request: swept.append(sweep.sweep(place.rt, queues))
+    place.run(place.unit())
+    assert swept == [0]
+
+
+def test_a_back_off_and_a_timer_are_found_when_they_are_over(place: Place, queues: JobQueues) -> None:
+    def fail(request: object) -> None:
+        raise RuntimeError("no")
+
+    place.reasoner.act = fail
+    place.say("s", ("alice", "I like tea."))
+    (unit,) = place.ready()
+    place.run(unit)
+    assert sweep.sweep(place.rt, queues) == 0
+    place.clock.advance(minutes=1)
+    assert sweep.sweep(place.rt, queues) == 1
+    assert waiting(queues) == [unit]
+    place.reasoner.act = None
+    place.run(unit)
+    (timer,) = place.tasks("dream_timer")
+    assert sweep.sweep(place.rt, queues) == 0
+    place.clock.advance(minutes=61)
+    assert sweep.sweep(place.rt, queues) == 1
+    assert timer.unit in waiting(queues)
+
+
+def test_one_process_leads_at_a_time(place: Place, queues: JobQueues) -> None:
+    place.say("s", ("alice", "I like tea."))
+    lease = place.rt.storage.write(lambda view: view.tasks.claim(sweep.UNIT, "another", place.clock(), sweep.LEASE_SECONDS))
+    assert lease is not None
+    assert sweep.sweep(place.rt, queues) == 0
+    place.clock.advance(seconds=sweep.LEASE_SECONDS + 1)  # it is gone
+    assert sweep.sweep(place.rt, queues) == 1
+    with place.rt.storage.read() as view:
+        assert view.tasks.leases() == []
+
+
+def test_nothing_is_written_while_there_is_nothing_to_do(place: Place, queues: JobQueues, monkeypatch: pytest.MonkeyPatch) -> None:
+    writes: list[int] = []
+    write = place.rt.storage.write
+
+    def counted(fn: Callable[[View], T]) -> T:
+        writes.append(1)
+        return write(fn)
+
+    monkeypatch.setattr(place.rt.storage, "write", counted)
+    assert sweep.sweep(place.rt, queues) == 0
+    assert writes == []
+
+
+def test_a_redis_that_is_away_leaves_no_leader_behind(place: Place, namespace: str) -> None:
+    with closing(socket.socket()) as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        away = JobQueues(connect(f"redis://127.0.0.1:{nobody.getsockname()[1]}/0"), namespace)
+        place.say("s", ("alice", "I like tea."))
+        with pytest.raises(RedisError):
+            sweep.sweep(place.rt, away)
+    with place.rt.storage.read() as view:
+        assert view.tasks.leases() == []
+
+
+def test_attaching_twice_wakes_once(tmp_path: Path, redis_url: str, namespace: str) -> None:
+    settings = load_settings(environ={"DB_CONNECTION_URI": "memory://", "REDIS_URL": redis_url, "NAMESPACE": namespace}, cwd=tmp_path)
+    rt = Runtime(settings, load_plugins(settings))
+    wakeups.attach(rt)
+    attached = rt.storage
+    wakeups.attach(rt)
+    assert rt.storage is attached
+    rt.close()

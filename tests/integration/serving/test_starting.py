@@ -1,0 +1,177 @@
+"""What `memservice serve` does before it serves: what it says, what it refuses, and that refusing leaves nothing behind."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memservice.api import exposure
+from memservice.app import create_app
+from memservice.domain.errors import ConfigurationError
+from memservice.settings import load_settings
+from support.clients.server import MEMSERVICE, environment
+from support.processes.processes import Service, below, eventually, send
+
+pytestmark = pytest.mark.e2e
+
+Serve = Callable[..., Service]
+
+
+def refused(folder: Path, *options: str, **settings: str) -> str:
+    """What a start that does not succeed says. It is short, and nothing runs afterwards."""
+    command = [str(MEMSERVICE), "serve", *options]
+    process = subprocess.Popen(command, cwd=folder, env=environment(**settings), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    seen: set[int] = set()
+    began = time.monotonic()
+    while process.poll() is None and time.monotonic() - began < 20:
+        seen |= set(below(process.pid))
+        time.sleep(0.02)
+    late = process.poll() is None
+    for pid in (process.pid, *seen) if late else ():
+        send(pid, signal.SIGKILL)
+    said, told = process.communicate()
+    assert not late, f"it went on instead of saying no:\n{said}{told}"
+    assert process.returncode == 1, told
+    assert "Traceback" not in told, told
+    assert "listening" not in said
+    eventually(lambda: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in seen), 5, "its children have ended")
+    return told
+
+
+def test_a_bare_start_makes_the_database_and_says_what_it_runs_on(serve: Serve) -> None:
+    service = serve("--port", "0")
+    said = service.server.output
+    for pattern in (
+        r"^memservice +\d+\.\d+\.\d+$",
+        r"^storage +sqlite +sqlite:///memservice\.db +schema \w+$",
+        r"^vectors +in the storage \(sqlite\) +embedder \S+$",
+        r"^reasoner +extractive\b",
+        r"^auth +off$",
+        r"^listening +http://127\.0\.0\.1:\d+ .*/openapi\.json",
+    ):
+        assert re.search(pattern, said, re.M), f"{pattern} is not in\n{said}"
+    assert "runner" in said
+    assert service.rows("SELECT version_num FROM alembic_version")
+    assert service.rows("SELECT count(*) FROM messages") == [(0,)]
+    with urllib.request.urlopen(f"{service.address}/openapi.json", timeout=10) as answer:
+        assert answer.status == 200
+    assert int(service.address.rpartition(":")[2]) > 1023, "--port 0 finds one that is free"
+    soonest = min(until_derived(service, number) for number in range(3))
+    assert soonest < 2.0, "what is said is known within two seconds"
+    assert service.server.stop() == 0
+    assert "WARNING" not in service.server.log
+
+
+def until_derived(service: Service, number: int) -> float:
+    """Seconds from a request to its conclusion's being listed."""
+    service.drained()
+    began = time.monotonic()
+    service.say("s", ("alice", f"I repaired boat number {number} in May."))
+    eventually(lambda: service.post("/conclusions/list", {})["total"] == number + 1, 10, "it is derived")
+    return time.monotonic() - began
+
+
+def test_a_port_in_use_is_told_in_a_sentence(tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        told = refused(tmp_path, "--port", str(port))
+    assert f"cannot listen on 127.0.0.1:{port}" in told
+    assert "--port" in told
+    assert not (tmp_path / "memservice.db").exists(), "nothing was touched"
+
+
+def test_an_address_that_is_not_ours_is_told_in_a_sentence(tmp_path: Path) -> None:
+    assert "cannot listen on 192.0.2.7:0" in refused(tmp_path, "--host", "192.0.2.7", "--port", "0", AUTH_USE_AUTH="false")
+
+
+def test_a_newer_schema_is_refused_at_once_and_left_as_it_is(serve: Serve) -> None:
+    service = serve("--port", "0", "--no-worker")
+    assert service.server.stop() == 0
+    with closing(sqlite3.connect(service.database)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'v9999_from_the_future'")
+        connection.commit()
+    told = refused(service.folder, "--port", "0", PYTHONPATH=service.settings["PYTHONPATH"])
+    assert "v9999_from_the_future" in told
+    assert "newer" in told
+    assert service.rows("SELECT version_num FROM alembic_version") == [("v9999_from_the_future",)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"DB_CONNECTION_URI": "memory://"}, "lives inside one process"),
+        ({"DB_CONNECTION_URI": "sqlite:////no/such/folder/m.db"}, "mkdir -p /no/such/folder"),
+        ({"DB_CONNECTION_URI": "sqlte:///m.db"}, "sqlite"),
+        ({"REASONER": "extractiv"}, "did you mean extractive"),
+        ({"EMBEDDER": "hushed"}, "did you mean hashed"),
+        ({"WORKERS": "many"}, "WORKERS"),
+    ],
+)
+def test_a_mistake_in_the_settings_is_told_in_a_sentence(tmp_path: Path, settings: dict[str, str], said: str) -> None:
+    assert said in refused(tmp_path, "--port", "0", **settings)
+
+
+OPEN, LOOPBACK = ["0.0.0.0", "example.org", "::", "192.168.1.7"], ["127.0.0.1", "127.0.0.2", "::1", "localhost"]
+WITH_KEYS = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40}
+
+
+@pytest.mark.parametrize("host", [*OPEN, *LOOPBACK])
+def test_an_address_for_everybody_without_keys_is_refused_unless_it_was_decided(host: str) -> None:
+    by_default, decided, with_keys = (load_settings(environ=given, cwd=Path("/")) for given in ({}, {"AUTH_USE_AUTH": "false"}, WITH_KEYS))
+    exposure.refuse_undecided(decided, host)
+    exposure.refuse_undecided(with_keys, host)
+    assert exposure.warnings(with_keys, host) == []
+    if host in LOOPBACK:
+        exposure.refuse_undecided(by_default, host)
+        assert exposure.warnings(by_default, host) == exposure.warnings(decided, host) == []
+        return
+    with pytest.raises(ConfigurationError, match=f"listens on {host}: .*AUTH_USE_AUTH=true and AUTH_JWT_SECRET.*AUTH_USE_AUTH=false"):
+        exposure.refuse_undecided(by_default, host)
+    assert host in exposure.warnings(decided, host)[0]
+
+
+def test_serve_refuses_an_open_address_without_keys(tmp_path: Path) -> None:
+    told = refused(tmp_path, "--host", "0.0.0.0", "--port", "0")
+    assert "authentication is off and the server listens on 0.0.0.0" in told
+    assert "AUTH_USE_AUTH=false" in told
+    assert not (tmp_path / "memservice.db").exists()
+    assert "0.0.0.0" in refused(tmp_path, "--port", "0", HOST="0.0.0.0")
+
+
+@pytest.mark.parametrize("where", [".env", "memservice.toml"])
+def test_a_decision_for_no_keys_may_stand_in_any_source(tmp_path: Path, where: str) -> None:
+    text = "AUTH_USE_AUTH=false\n" if where == ".env" else "[auth]\nuse_auth = false\n"
+    (tmp_path / where).write_text(text, encoding="utf-8")
+    exposure.refuse_undecided(load_settings(environ={}, cwd=tmp_path), "0.0.0.0")
+
+
+@pytest.mark.parametrize(("given", "warned"), [({}, True), ({"AUTH_USE_AUTH": "false"}, True), (WITH_KEYS, False)])
+def test_the_application_under_another_server_warns(given: dict[str, str], warned: bool, caplog: pytest.LogCaptureFixture) -> None:
+    create_app(load_settings(environ={"HOST": "0.0.0.0", "DB_CONNECTION_URI": "memory://", **given}, cwd=Path("/")))
+    assert ("authentication is off and the server listens on 0.0.0.0" in caplog.text) is warned
+
+
+def test_a_worker_waits_for_the_schema_and_works_then(serve: Serve) -> None:
+    service = serve("--port", "0", "--no-worker", DERIVER_POLLING_STARTUP_JITTER_SECONDS="0")
+    assert service.server.stop() == 0
+    for file in service.folder.glob("memservice.db*"):
+        file.unlink()
+    worker = service.add_worker()
+    log = service.folder / "worker-0.log"
+    eventually(lambda: "waiting for the store" in log.read_text(encoding="utf-8"), 15, "it says that it waits")
+    assert worker.poll() is None
+    service.restart()
+    service.say("s", ("alice", "I keep bees behind the house."))
+    eventually(lambda: service.texts() == [("alice", "I keep bees behind the house.", 1)], 15, "it works")
+    worker.terminate()
+    assert worker.wait(15) == 0

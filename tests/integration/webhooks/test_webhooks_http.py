@@ -1,0 +1,248 @@
+"""Delivery by HTTP against a real server on loopback that misbehaves."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from memservice_webhooks import addresses
+from memservice_webhooks.http import MAX_ANSWER, HttpTransport
+from support.receiver import LOOPBACK, Handler, Receiver, drip, drip_body, flood, flood_headers, go_on, hang, receiving
+
+BODY = b'{"data":{}}'
+
+
+def transport(seconds: float = 2.0) -> HttpTransport:
+    return HttpTransport((LOOPBACK,), seconds)
+
+
+def resolve_to(monkeypatch: pytest.MonkeyPatch, *answers: Sequence[str]) -> list[str]:
+    """Each look-up gets the next answer, the last one from then on. Returns the names that were asked for."""
+    asked: list[str] = []
+
+    def getaddrinfo(host: str, port: int, *args: object, **kwargs: object) -> list[tuple[Any, ...]]:
+        asked.append(host)
+        found = answers[min(len(asked), len(answers)) - 1]
+        return [(socket.AF_INET6 if ":" in text else socket.AF_INET, socket.SOCK_STREAM, 6, "", (text, port)) for text in found]
+
+    monkeypatch.setattr(addresses.socket, "getaddrinfo", getaddrinfo)  # type: ignore[attr-defined]
+    return asked
+
+
+def refuse_to_connect(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Nothing can be connected to; returns what was tried."""
+    tried: list[Any] = []
+
+    def create_connection(address: Any, *args: object, **kwargs: object) -> socket.socket:
+        tried.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket, "create_connection", create_connection)
+    return tried
+
+
+def test_the_request_is_what_a_receiver_expects(receiver: Receiver) -> None:
+    outcome = transport().deliver(receiver.url("/hook?x=1&y=%20"), BODY, {"webhook-id": "m"})
+    assert outcome.status == 204
+    (request,) = receiver.requests
+    assert (request.method, request.path, request.body) == ("POST", "/hook?x=1&y=%20", BODY)
+    assert request.headers["host"] == f"127.0.0.1:{receiver.port}"
+    assert request.headers["content-length"] == str(len(BODY))
+    assert request.headers["user-agent"] == "memservice"
+    assert "authorization" not in request.headers
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
+def test_any_2xx_is_delivered(receiver: Receiver, status: int) -> None:
+    receiver.answers(status)
+    outcome = transport().deliver(receiver.url(), BODY, {})
+    assert (outcome.status, outcome.error, outcome.delivered) == (status, None, True)
+
+
+@pytest.mark.parametrize("status", [300, 400, 401, 404, 410, 429, 500, 503])
+def test_any_other_status_is_a_failure(receiver: Receiver, status: int) -> None:
+    receiver.answers(status)
+    outcome = transport().deliver(receiver.url(), BODY, {})
+    assert (outcome.status, outcome.error, outcome.delivered) == (status, None, False)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(receiver: Receiver, status: int) -> None:
+    receiver.behave = lambda handler: handler.answer(status, Location="/elsewhere")
+    outcome = transport().deliver(receiver.url("/hook"), BODY, {})
+    assert (outcome.status, outcome.delivered) == (status, False)
+    assert [request.path for request in receiver.requests] == ["/hook"]
+
+
+@pytest.mark.parametrize("behave", [hang, drip, go_on])
+def test_an_answer_that_does_not_come_is_given_up_in_time(receiver: Receiver, behave: Callable[[Handler], None]) -> None:
+    receiver.behave = behave
+    began = time.monotonic()
+    outcome = transport(0.5).deliver(receiver.url(), BODY, {})
+    assert 0.4 < time.monotonic() - began < 5
+    assert outcome.status is None
+    assert outcome.error is not None
+    assert outcome.error.startswith("ReadTimeout")
+    assert 400 < outcome.duration_ms < 5_000
+
+
+def test_a_body_that_does_not_end_does_not_take_back_the_status(receiver: Receiver) -> None:
+    receiver.behave = drip_body
+    began = time.monotonic()
+    outcome = transport(0.5).deliver(receiver.url(), BODY, {})
+    assert time.monotonic() - began < 5
+    assert (outcome.status, outcome.error) == (200, None)
+
+
+def test_of_a_huge_answer_little_is_read(receiver: Receiver) -> None:
+    receiver.behave = flood
+    began = time.monotonic()
+    outcome = transport(10).deliver(receiver.url(), BODY, {})
+    assert outcome.status == 200
+    assert time.monotonic() - began < 5
+    receiver.close()
+    assert receiver.taken < MAX_ANSWER + 16 * 2**20, "what the sockets buffer, and no more"
+
+
+def test_endless_headers_are_given_up(receiver: Receiver) -> None:
+    receiver.behave = flood_headers
+    outcome = transport(5).deliver(receiver.url(), BODY, {})
+    assert outcome.status is None
+    assert outcome.error is not None
+
+
+def test_what_is_not_http_is_a_failure(receiver: Receiver) -> None:
+    def talk(handler: Handler) -> None:
+        handler.wfile.write(b"220 smtp.example ESMTP\r\n")
+
+    receiver.behave = talk
+    outcome = transport().deliver(receiver.url(), BODY, {})
+    assert outcome.status is None
+    assert outcome.error is not None
+    assert "ProtocolError" in outcome.error
+
+
+def test_a_connection_that_is_cut_is_a_failure(receiver: Receiver) -> None:
+    receiver.behave = lambda handler: handler.connection.close()
+    outcome = transport().deliver(receiver.url(), BODY, {})
+    assert outcome.status is None
+    assert outcome.error
+
+
+def test_without_leave_loopback_is_not_connected_to(receiver: Receiver) -> None:
+    outcome = HttpTransport((), 2).deliver(receiver.url(), BODY, {})
+    assert outcome.error == "NoAddress: no public address was found for 127.0.0.1"
+    assert receiver.requests == []
+
+
+def test_a_name_that_changes_its_address_after_registration_leads_nowhere(monkeypatch: pytest.MonkeyPatch, receiver: Receiver) -> None:
+    """DNS rebinding: public at the first delivery, private at the second."""
+    tried = refuse_to_connect(monkeypatch)
+    asked = resolve_to(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
+    guarded = HttpTransport((), 2)
+    url = receiver.url(host="rebound.example")
+    guarded.check(url)
+    first, second = (guarded.deliver(url, BODY, {}).error for _ in range(2))
+    assert first == "ConnectError"
+    assert second == "NoAddress: no public address was found for rebound.example"
+    assert asked == ["rebound.example"] * 2
+    assert [address for address, _ in tried] == ["93.184.215.14"]
+
+
+def test_the_operator_is_told_where_a_blocked_name_leads_and_nobody_else(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else whoever may register endpoints could look up names of the inner network."""
+    resolve_to(monkeypatch, ["10.20.30.40"])
+    with caplog.at_level(logging.WARNING, "memservice.webhooks"):
+        outcome = HttpTransport((), 2).deliver("http://inner.example/", BODY, {})
+    assert outcome.error is not None
+    assert "10.20.30.40" not in outcome.error
+    assert "inner.example is at 10.20.30.40, which is not a public address" in caplog.text
+
+
+def test_what_was_checked_is_what_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One look-up for each delivery: there is no second one whose answer nobody checks."""
+    tried = refuse_to_connect(monkeypatch)
+    asked = resolve_to(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
+    HttpTransport((), 2).deliver("http://rebound.example/", BODY, {})
+    assert asked == ["rebound.example"]
+    assert tried == [("93.184.215.14", 80)]
+
+
+def test_one_bad_address_among_good_ones_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = refuse_to_connect(monkeypatch)
+    resolve_to(monkeypatch, ["93.184.215.14", "169.254.169.254"])
+    outcome = HttpTransport((), 2).deliver("http://both.example/", BODY, {})
+    assert outcome.error is not None
+    assert outcome.error.startswith("NoAddress")
+    assert tried == []
+
+
+def test_every_address_of_a_host_is_tried(monkeypatch: pytest.MonkeyPatch, receiver: Receiver) -> None:
+    resolve_to(monkeypatch, ["127.0.0.9", "::1", "127.0.0.1"])
+    outcome = HttpTransport((LOOPBACK, "::1/128"), 5).deliver(receiver.url(host="several.example"), BODY, {})
+    assert outcome.status == 204
+    assert receiver.requests[0].headers["host"] == f"several.example:{receiver.port}"
+
+
+def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch, receiver: Receiver) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert transport().deliver(receiver.url(), BODY, {}).status == 204
+
+
+def test_a_host_in_brackets_is_named_in_brackets() -> None:
+    if not socket.has_ipv6:
+        pytest.skip("there is no IPv6 here")
+    heard: list[bytes] = []
+    try:
+        listening = socket.create_server(("::1", 0), family=socket.AF_INET6)
+    except OSError:
+        pytest.skip("there is no IPv6 loopback here")
+    with listening:
+
+        def serve() -> None:
+            taken, _ = listening.accept()
+            with taken:
+                heard.append(taken.recv(65536))
+                taken.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        port = listening.getsockname()[1]
+        outcome = HttpTransport(("::1/128",), 2).deliver(f"http://[::1]:{port}/", BODY, {})
+        thread.join(5)
+    assert outcome.status == 204
+    assert f"Host: [::1]:{port}\r\n".encode() in heard[0]
+
+
+def test_https_is_never_spoken_in_the_clear(receiver: Receiver) -> None:
+    outcome = transport().deliver(receiver.url().replace("http:", "https:"), BODY, {})
+    assert outcome.status is None
+    assert outcome.error is not None
+    assert "SSL" in outcome.error
+    assert receiver.requests == []
+
+
+def test_hanging_endpoints_do_not_hold_up_others(receiver: Receiver) -> None:
+    with receiving() as stuck:
+        stuck.behave = hang
+        shared = transport(60)
+        threads = [threading.Thread(target=shared.deliver, args=(stuck.url(), BODY, {})) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        while len(stuck.requests) < 12:
+            time.sleep(0.01)
+        began = time.monotonic()
+        assert shared.deliver(receiver.url(), BODY, {}).delivered
+        assert time.monotonic() - began < 30, "less than those wait"
+        stuck.close()
+        for thread in threads:
+            thread.join(5)

@@ -1,0 +1,90 @@
+"""Work whose reasoner has a process of its own: what takes for ever there fails alone and visibly, and never holds up a worker's end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from memservice.domain.records import Lease
+from memservice.reasoning.apart import reasoner as apart
+from memservice.services import messages
+from memservice.services.messages import Draft
+from memservice.worker.polling import Worker
+from services.pipeline.conftest import Start
+from support.pipeline.place import WHO, Place
+from support.reasoning import stuck
+
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def stop() -> threading.Event:
+    return threading.Event()
+
+
+@pytest.fixture
+def place(start: Start, stop: threading.Event) -> Place:
+    settings = {"WORKER_CPU_SECONDS": "1", "WORKER_MAX_ATTEMPTS": "2", "WORKER_RETRY_BACKOFF_SECONDS": "0"}
+    place = start(stuck.Plugin(), REASONER="mood", **settings)
+    place.rt.reason_apart(stop)
+    return place
+
+
+def test_a_message_that_takes_for_ever_fails_alone(place: Place) -> None:
+    place.say("s", ("alice", "I like tea."), ("alice", "loop"), ("alice", "I sing."))
+    place.work()
+    assert place.texts("alice") == ["I like tea.", "I sing."]
+    (failed,) = place.tasks(state="failed")
+    assert failed.attempts == 2
+    assert failed.last_error is not None
+    assert failed.last_error.startswith("TookTooLong: it took more than the 1 s of CPU time")
+
+
+def test_other_workspaces_are_served_meanwhile(place: Place, stop: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "LAST_SECONDS", 0.1)
+    place.say("s", ("alice", "sleep 600"))
+    thread = threading.Thread(target=Worker(place.rt).run, args=(stop,))
+    thread.start()
+    try:
+        until(lambda: any(not lease.unit.startswith("maintenance") for lease in leases(place)))
+        messages.create(place.rt, WHO, "other", "s", [Draft("I sing.", "alice")])
+        until(lambda: place.texts("alice") == ["I sing."])
+    finally:
+        stop.set()
+        thread.join(PATIENCE)
+    assert not thread.is_alive()
+
+
+def test_a_worker_that_is_to_end_gives_back_what_takes_long(place: Place, stop: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In good time, and as if it had never been begun: the next worker does it."""
+    monkeypatch.setattr(apart, "LAST_SECONDS", 0.2)
+    place.say("s", ("alice", "sleep 3"))
+    thread = threading.Thread(target=Worker(place.rt).run, args=(stop,))
+    thread.start()
+    until(lambda: any(not lease.unit.startswith("maintenance") for lease in leases(place)))
+    time.sleep(0.5)
+    stop.set()
+    began = time.monotonic()
+    thread.join(PATIENCE)
+    assert time.monotonic() - began < 2.5
+    (task,) = place.tasks()
+    assert (task.state, task.attempts, task.last_error) == ("pending", 0, None)
+    assert leases(place) == []
+    stop.clear()
+    place.work()
+    assert place.texts("alice") == ["sleep 3"]
+
+
+def leases(place: Place) -> list[Lease]:
+    with place.rt.storage.read() as view:
+        return list(view.tasks.leases())
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

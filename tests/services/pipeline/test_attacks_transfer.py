@@ -1,0 +1,361 @@
+"""Export files that somebody made up: what they name of other workspaces stays as it is, and whatever is wrong with one is said."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memservice.domain.errors import Conflict, MemserviceError
+from memservice.services.transfer import (
+    checks,
+    export,
+    importing,
+    lines,
+    record_formats,
+)
+from memservice.services.transfer.export import Wanted
+from memservice.services.transfer.lines import Line, UnreadableExport, reading, written
+from memservice.services.transfer.record_formats import Shape
+from services.pipeline.conftest import Start
+from support.pipeline.everything import fill, rows
+from support.pipeline.place import Place
+from support.stores.stores import sqlite_store_at
+
+pytestmark = pytest.mark.slow
+
+EVERYTHING = Wanted(secrets=True)
+HEADER_BYTES = 10 + len("file.jsonl") + 1
+"""Of a packed file: what may change in them changes no line."""
+ODD: list[Any] = [None, True, 5, -1, 2**63, 1.5, "x", "", "../b", "2024-03-01", "a\x1b[2J\nb", [], [5], [None], {}, {"kind": []}]
+
+
+@pytest.fixture
+def target(start: Start, place: Place, tmp_path: Path) -> Place:
+    """A store with the workspace `b` of somebody else in it."""
+    second = start(DB_CONNECTION_URI="memory://" if place.rt.storage.name == "sqlite" else sqlite_store_at(tmp_path / "second.db"))
+    fill(second, "b", "private")
+    return second
+
+
+@pytest.fixture
+def file(place: Place) -> list[Line]:
+    """An export of the workspace `w`, without its end, with rows of every kind."""
+    fill(place, "w", "talk")
+    return told(place, "w")
+
+
+def told(place: Place, workspace: str) -> list[Line]:
+    return [json.loads(line) for line in export.lines(place.rt, workspace, EVERYTHING)][:-1]
+
+
+def sealed(file: list[Line]) -> Iterator[bytes]:
+    """With the end that makes it whole, as anybody can compute it."""
+    data = [written(line) for line in file]
+    end = {"type": "end", "lines": len(data) - 1, "sha256": hashlib.sha256(b"".join(data[1:])).hexdigest()}
+    return iter([*data, written(end)])
+
+
+def changed(file: list[Line], kind: str, number: int = 0, /, **values: Any) -> list[Line]:
+    """With other values in one line of a kind."""
+    places = [place for place, line in enumerate(file) if line["type"] == kind]
+    return [{**line, **values} if place == places[number] else line for place, line in enumerate(file)]
+
+
+def of_kind(file: list[Line], kind: str) -> list[Line]:
+    return [line for line in file if line["type"] == kind]
+
+
+def test_no_reference_leads_into_another_workspace(file: list[Line], target: Place) -> None:
+    """Every field that names a row, in every kind of row, given the uid of such a row of `b`."""
+    before, tried = told(target, "b"), 0
+    for shape in record_formats.SHAPES.values():
+        for field, record in (*shape.references.items(), *shape.lists.items()):
+            theirs = of_kind(before, next(other.name for other in record_formats.SHAPES.values() if other.record is record))[0]["uid"]
+            name = record_formats.name_of(field)
+            hostile = changed(file, shape.name, **{name: [theirs] if field in shape.lists else theirs})
+            if field == "superseded_by":  # may name a row that comes later; one that never comes is no successor
+                importing.load(target.rt, sealed(hostile))
+            else:
+                with pytest.raises(UnreadableExport, match=r"not in the file|by another uid"):
+                    importing.load(target.rt, sealed(hostile))
+            assert told(target, "b")[1:] == before[1:], name
+            tried += 1
+    assert tried > 25
+    assert not any(line["superseded_by"] for line in of_kind(told(target, "w"), "conclusions"))
+
+
+@pytest.mark.parametrize(
+    "kind", [shape.name for shape in record_formats.SHAPES.values() if shape.known_by == ("uid",) and shape.name != "api_keys"]
+)
+def test_nobody_takes_the_place_of_another_workspaces_row(file: list[Line], target: Place, kind: str) -> None:
+    before = told(target, "b")
+    with pytest.raises(Conflict, match="--as"):
+        importing.load(target.rt, sealed(changed(file, kind, uid=of_kind(before, kind)[0]["uid"])))
+    assert told(target, "b")[1:] == before[1:]
+
+
+def test_a_successor_is_named_for_ones_own_rows_only(file: list[Line], target: Place) -> None:
+    """`b`'s conclusion as what is superseded: its uid is taken."""
+    before = told(target, "b")
+    theirs, ours = of_kind(before, "conclusions")[0]["uid"], of_kind(file, "conclusions")
+    hostile = changed(file, "conclusions", uid=theirs, superseded_by=ours[1]["uid"])
+    with pytest.raises(Conflict):
+        importing.load(target.rt, sealed(hostile))
+    assert told(target, "b")[1:] == before[1:]
+
+
+def test_vectors_of_other_workspaces_are_not_replaced(file: list[Line], target: Place) -> None:
+    before = told(target, "b")
+    theirs = of_kind(before, "vectors")[0]["uid"]
+    last = {**of_kind(file, "vectors")[0], "uid": theirs}
+    importing.load(target.rt, sealed([*file, last]))
+    assert told(target, "b")[1:] == before[1:]
+    assert theirs not in [line["uid"] for line in of_kind(told(target, "w"), "vectors")]
+
+
+def test_tasks_work_on_nothing_of_others(file: list[Line], target: Place) -> None:
+    before = told(target, "b")
+    uid = of_kind(before, "messages")[0]["uid"]
+    task: Line = {
+        **dict.fromkeys(("session_uid", "observer_uid", "observed_uid", "message_uid", "last_error", "request_id", "finished_at")),
+        "type": "tasks", "state": "pending", "attempts": 0, "outcome": {},
+        "not_before": "2024-03-01T00:00:00Z", "created_at": "2024-03-01T00:00:00Z",
+    }  # fmt: skip
+    others = [
+        {**task, "uid": "one", "kind": "embed", "payload": {"kind": "message", "keys": [uid]}},
+        {**task, "uid": "two", "kind": "forget", "payload": {"kind": "conclusion", "keys": [of_kind(before, "conclusions")[0]["uid"]]}},
+        {**task, "uid": "three", "kind": "index", "payload": {"keys": [uid]}},
+    ]
+    importing.load(target.rt, sealed([*file, *others]))
+    target.work()
+    assert told(target, "b")[1:] == before[1:]
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        ({"kind": "message", "keys": [1]}, "something else than uids"),
+        ({"kind": "message", "keys": [{}]}, "something else than uids"),
+        ({"kind": "message", "keys": {"a": 1}}, "something else than uids"),
+        ({"kind": "nothing", "keys": []}, "no kind that has vectors"),
+        ({"kind": [], "keys": []}, "no kind that has vectors"),
+        ({}, "no kind that has vectors"),
+    ],
+)
+def test_tasks_name_rows_by_uid(file: list[Line], target: Place, payload: Line, said: str) -> None:
+    task = {**of_kind(file, "tasks")[0], "kind": "embed", "payload": payload, "uid": "other"}
+    with pytest.raises(UnreadableExport, match=said):
+        importing.load(target.rt, sealed([*file, task]))
+
+
+class TestTheWorkspaceItself:
+    def test_is_not_one_that_lies_here_under_another_name(self, file: list[Line], target: Place) -> None:
+        before = told(target, "b")
+        hostile = changed(file, "workspaces", uid=of_kind(before, "workspaces")[0]["uid"])
+        with pytest.raises(Conflict, match="under another id"):
+            importing.load(target.rt, sealed(hostile))
+        assert told(target, "b")[1:] == before[1:]
+
+    def test_comes_first_and_once(self, file: list[Line], target: Place) -> None:
+        with pytest.raises(UnreadableExport, match="before the workspace"):
+            importing.load(target.rt, sealed([file[0], *file[2:]]))
+        with pytest.raises(UnreadableExport, match="more than one workspace"):
+            importing.load(target.rt, sealed([*file, file[1]]))
+        with pytest.raises(UnreadableExport, match="more than one workspace"):
+            importing.load(target.rt, sealed([file[0], file[1], *file[1:]]))
+
+    @pytest.mark.parametrize("name", ["../w", "", "a b", "x" * 600, "w\n", None, 5])
+    def test_has_a_name_that_the_service_would_give(self, file: list[Line], target: Place, name: Any) -> None:
+        with pytest.raises(UnreadableExport, match="cannot be the id of a workspace"):
+            importing.load(target.rt, sealed([{**file[0], "workspace": name}, *file[1:]]))
+        if isinstance(name, str):
+            with pytest.raises(UnreadableExport, match="cannot be the id of a workspace"):
+                importing.load(target.rt, sealed(file), as_slug=name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "said"),
+    [
+        ("peers", {"slug": "scope.spy", "kind": "peer"}, "cannot be an id"),
+        ("peers", {"slug": "spy", "kind": "scope"}, "cannot be an id"),
+        ("peers", {"slug": "a/b"}, "cannot be an id"),
+        ("sessions", {"slug": "a/b"}, "cannot be an id"),
+        ("messages", {"author": "bob", "session": "private"}, "by another uid than its own"),
+        ("conclusions", {"observer": "private"}, "by another uid than its own"),
+        ("webhook_endpoints", {"url": "file:///etc/passwd"}, "not allowed here"),
+        ("webhook_endpoints", {"url": "http://169.254.169.254/latest"}, "not allowed here"),
+        ("webhook_endpoints", {"url": "http://127.0.0.1:1/"}, "not allowed here"),
+        ("spaces", {"dimension": 10**12}, "must be from 1"),
+        ("vectors", {"vector": "AAAA"}, "vector"),
+        ("vectors", {"vector": "?"}, "vector cannot be read"),
+        ("vectors", {"space": {"kind": "conclusion", "embedder": "other", "dimension": 3}}, "a space that is not in the file"),
+        ("vectors", {"space": {"kind": [], "embedder": "other", "dimension": 3}}, "has no `space`"),
+    ],
+)
+def test_rows_that_the_service_would_not_make(file: list[Line], target: Place, kind: str, values: Line, said: str) -> None:
+    with pytest.raises(UnreadableExport, match=said):
+        importing.load(target.rt, sealed(changed(file, kind, **values)))
+
+
+@pytest.mark.parametrize("values", [{"seq": 7}, {"seq": 2**62}, {"seq": 0}])
+def test_messages_follow_on(file: list[Line], target: Place, values: Line) -> None:
+    with pytest.raises(Conflict):
+        importing.load(target.rt, sealed(changed(file, "messages", **values)))
+
+
+@pytest.mark.parametrize("values", [{"admin": True}, {"workspace": "b"}, {"workspace": None}])
+def test_keys_of_others_do_not_come_along(file: list[Line], target: Place, values: Line) -> None:
+    created = "2024-03-01T00:00:00Z"
+    key = {"type": "api_keys", "uid": "jti", "label": None, "admin": False, "workspace": "w", "peer": None, "session": None}
+    key |= {"expires_at": None, "revoked_at": None, "last_used_at": None, "created_at": created}
+    with pytest.raises(UnreadableExport, match="opens more than its workspace"):
+        importing.load(target.rt, sealed([*file, {**key, **values}]))
+    importing.load(target.rt, sealed([*file, key]))
+
+
+def test_whatever_stands_in_a_field_ends_in_a_sentence(file: list[Line], target: Place) -> None:
+    """Every field of every kind of row, given what no service would write there. What the checks let pass is really stored."""
+    if target.rt.storage.name == "memory":
+        pytest.skip("this storage keeps whatever it is given, so nothing can go wrong in it")
+    stored = 0
+    for shape in record_formats.SHAPES.values():
+        line = next(iter(of_kind(file, shape.name)), {})
+        for name in line.keys() - {"type"}:
+            with pytest.raises(UnreadableExport, match=f"has no `{name}`"):
+                checks.require_row(shape, {key: value for key, value in line.items() if key != name})
+            passed = [value for value in ODD if let_pass(shape, {**line, name: value})]
+            if passed:
+                stored += 1
+                with suppress(MemserviceError):
+                    importing.load(target.rt, sealed(changed(file, shape.name, **{name: passed[-1]})), as_slug=f"w{stored}")
+    assert stored > 50
+
+
+def let_pass(shape: Shape, line: Line) -> bool:
+    try:
+        checks.require_row(shape, line)
+    except UnreadableExport:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ({"token_counter": None}, "counted by"),
+        ({"version": "1"}, "of version"),
+        ({"version": [[[]]]}, "of version"),
+        ({"format": "zip"}, "no export of memservice"),
+    ],
+)
+def test_headers_that_are_none(file: list[Line], target: Place, header: Line, said: str) -> None:
+    with pytest.raises(UnreadableExport, match=said):
+        importing.load(target.rt, sealed([{**file[0], **header}, *file[1:]]))
+
+
+@pytest.mark.parametrize("lacking", ["token_counter", "version", "format", "workspace", "vectors"])
+def test_headers_that_lack_something(file: list[Line], target: Place, lacking: str) -> None:
+    with pytest.raises(UnreadableExport):
+        importing.load(target.rt, sealed([{k: v for k, v in file[0].items() if k != lacking}, *file[1:]]))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"[" * 100_000, b'{"type":' * 5_000, b"\xff\xfe\n", b'{"type":"peers","n":1e999}', b'{"type":"peers","n":NaN}', b'"\\ud800"', b"null"],
+)
+def test_lines_that_are_no_rows(file: list[Line], target: Place, line: bytes) -> None:
+    with pytest.raises(UnreadableExport, match="line 3 "):
+        importing.load(target.rt, iter([*list(sealed(file))[:2], line]))
+
+
+def packed(folder: Path, data: Iterable[bytes]) -> str:
+    path = folder / "file.jsonl.gz"
+    with gzip.open(path, "wb") as out:
+        out.writelines(data)
+    return str(path)
+
+
+def test_a_small_file_that_unpacks_into_one_endless_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read as far as a row can be long, and no further."""
+    monkeypatch.setattr(lines, "MAX_LINE", 2**20)
+    path = packed(tmp_path, [b" " * 2**20] * 64)
+    assert Path(path).stat().st_size < 2**20
+    with reading(path) as data, pytest.raises(UnreadableExport, match="line 1 is longer than"):
+        next(iter(data))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b" " * (2**20 + 2))))
+        with reading("-") as data, pytest.raises(UnreadableExport, match="line 1 is longer than"):
+            next(iter(data))
+
+
+def damaged(file: list[Line]) -> dict[str, list[bytes]]:
+    """What may happen to a file on its way, by what is said of it."""
+    data = list(sealed(file))
+    place = next(number for number, line in enumerate(data) if b"apples" in line)
+    return {
+        "do not agree with the checksum": [*data[:place], data[place].replace(b"apples", b"grapes"), *data[place + 1 :]],
+        "its last line is missing": data[:-1],
+        "is no JSON": [*data[:-1], data[-1][:10]],
+        "longer than": [*data[:-1], b" " * (lines.MAX_LINE + 1)],
+        "goes on after its end": [*data, *data],
+        "no export of memservice": data[1:],
+    }
+
+
+@pytest.mark.parametrize("packing", [bytes, gzip.compress])
+@pytest.mark.parametrize("standard", [False, True])
+def test_nothing_of_a_damaged_file_is_stored(
+    file: list[Line], target: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packing: Callable[[bytes], bytes], standard: bool
+) -> None:
+    monkeypatch.setattr(lines, "MAX_LINE", 2**20)
+    before = rows(target)
+
+    def load(content: bytes) -> importing.Report:
+        (tmp_path / "file").write_bytes(content)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        with reading("-" if standard else str(tmp_path / "file")) as data:
+            return importing.load_file(target.rt, data)
+
+    for said, content in damaged(file).items():
+        with pytest.raises(UnreadableExport, match=f"{said}.*; nothing of it was stored"):
+            load(packing(b"".join(content)))
+        assert rows(target) == before, said
+    whole = b"".join(sealed(file))
+    if packing is gzip.compress:
+        with pytest.raises(UnreadableExport, match="cut off or damaged"):
+            load(packing(whole)[:-20])
+        assert rows(target) == before
+    load(packing(whole))
+    assert told(target, "w")[1:] == file[1:]
+
+
+def test_a_file_that_can_be_read_only_once(file: list[Line], target: Place, tmp_path: Path) -> None:
+    """A pipe by name, as shells make them."""
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(b"".join(sealed(file))))
+    writer.start()
+    with reading(str(tmp_path / "pipe")) as data:
+        importing.load_file(target.rt, data)
+    writer.join()
+    assert told(target, "w")[1:] == file[1:]
+
+
+def test_a_packed_file_with_a_byte_changed(tmp_path: Path) -> None:
+    texts = [hashlib.sha256(bytes([number])).hexdigest().encode() + b"\n" for number in range(250)]
+    path = Path(packed(tmp_path, texts))
+    whole = path.read_bytes()
+    for place in range(HEADER_BYTES, len(whole), 7):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        with reading(str(path)) as data, pytest.raises(UnreadableExport, match="cut off or damaged"):
+            list(data)

@@ -1,0 +1,176 @@
+"""A conversation of three peers who speak of one another: whose word is whose, and who holds what, under both reasoners."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from memservice.domain.records import Message
+from memservice.pipeline.derive.attribution import attributed
+from memservice.services.sessions import MemberConfig
+from memservice.spi.llm import CompletionRequest
+from memservice.spi.reasoner import Statement
+from services.pipeline.conftest import Start
+from support.pipeline.place import Place
+from support.reasoning.model import Reply, ScriptedModel
+
+TALK = (
+    ("alice", "I moved to Lisbon in March. My brother Tom is a pilot."),
+    ("bob", "Alice is afraid of zebras and owns a yacht in Monaco. I work as a chemist in Ghent."),
+    ("carol", "Bob told me that he plays the bassoon every evening. I am allergic to peanuts."),
+    ("alice", "I grow tomatoes on my balcony."),
+    ("carol", "Do you still keep bees, Bob?"),
+    ("bob", "Yes, two hives."),
+)
+
+OWN = {
+    "alice": {"Lisbon": 0, "pilot": 0, "tomatoes": 3},
+    "bob": {"chemist": 1},
+    "carol": {"peanuts": 2},
+}
+"""A word of what each says of itself, and which message says it."""
+OF_OTHERS = {"alice": ("zebras", "yacht", "Monaco"), "bob": ("bassoon",), "carol": ()}
+"""Words that others say of them, and they never."""
+
+
+def careless(request: CompletionRequest) -> Reply:
+    """A model that ascribes to the observed peer whatever it finds in the conversation, and cites whatever it may."""
+    text = request.turns[-1].content
+    observed = re.findall(r"^Observed peer: (.*)$", text, re.M)[0]
+    numbered = re.findall(r"^\[(\d+)\] \S+ \S+ \S+: (.*)$", text, re.M)
+    others = re.findall(r"^\d\S+ \S+ \S+: (.*)$", text, re.M)
+    own = [
+        {"content": sentence.strip(), "messages": [int(number)]}
+        for number, said in numbered
+        for sentence in re.findall(r"[^.?]+\.", said)
+        if not sentence.strip().startswith(("Bob", "Alice"))
+    ]
+    heard = [
+        {"content": sentence.strip(), "messages": [number]}
+        for said in others
+        for sentence in re.findall(r"[^.?]+\.", said)
+        for number in (99, *(int(number) for number, _ in numbered))
+    ]
+    if observed == "bob" and "Do you still keep bees" in text:
+        own.append({"content": "Bob keeps bees, in two hives.", "messages": [int(numbered[-1][0])]})
+    return {"statements": heard + own}
+
+
+def with_model(start: Start) -> Place:
+    model = ScriptedModel()
+    model.say = careless
+    return start(model, REASONER="auto", DERIVER_MODEL_CONFIG__TRANSPORT="scripted", DERIVER_FLUSH_ENABLED="true")
+
+
+def without_model(start: Start) -> Place:
+    return start(REASONER="extractive")
+
+
+@pytest.mark.parametrize("opened", [with_model, without_model], ids=["llm", "extractive"])
+def test_three_peers_who_speak_of_one_another(start: Start, opened: Callable[[Start], Place]) -> None:
+    place = opened(start)
+    place.join("s", alice=MemberConfig(), bob=MemberConfig(observe_others=True), carol=MemberConfig())
+    said = place.say("s", *TALK)
+    place.work()
+    assert place.tasks(state="failed") == place.tasks(state="pending") == []
+
+    for peer, words in OWN.items():
+        held = place.conclusions(peer)
+        for word, number in words.items():
+            (row,) = [row for row in held if word in row.content]
+            assert row.message_keys == [said[number].key], "with the message that says it"
+        for word in OF_OTHERS[peer]:
+            assert not any(word in row.content for row in held), f"{word} is what others say of {peer}"
+        for row in held:
+            assert {message.author for message in said if message.key in row.message_keys} == {peer}
+            assert (row.observer, row.observed, row.session) == (peer, peer, "s")
+
+    # Bob observes the others and holds the same about them, in collections of his own; nobody else holds anything about others.
+    assert sorted(place.texts("bob", "alice")) == sorted(place.texts("alice"))
+    assert sorted(place.texts("bob", "carol")) == sorted(place.texts("carol"))
+    for observer, observed in (("alice", "bob"), ("alice", "carol"), ("carol", "alice"), ("carol", "bob")):
+        assert place.texts(observer, observed) == []
+
+
+def test_what_was_confirmed_counts(start: Start) -> None:
+    place = with_model(start)
+    place.say("s", *TALK)
+    place.work()
+    assert "Bob keeps bees, in two hives." in place.texts("bob")
+    assert place.outcome("misattributed") >= 4
+
+
+def test_the_model_and_its_prompt_are_kept_with_what_they_made(start: Start) -> None:
+    place = with_model(start)
+    place.say("s", *TALK)
+    place.work()
+    for row in place.conclusions("alice"):
+        assert row.reasoner == "llm"
+        assert row.model == "gpt-5.4-mini"
+        assert str(row.internal["prompt"]).startswith("derive.")
+
+
+def test_a_model_is_not_shown_what_only_repeats_what_the_service_knows(start: Start) -> None:
+    """An assistant that was told about Alice and tells her so is not the source of anything, in whatever words a model would put it."""
+    model = ScriptedModel()
+    model.say = careless
+    place = start(model, REASONER="auto", DERIVER_MODEL_CONFIG__TRANSPORT="scripted", DERIVER_FLUSH_ENABLED="true")
+    place.say("s", ("alice", "I moved to Lisbon in March with two cats."), ("assistant", "Noted."))
+    place.work()
+    place.say("s", ("assistant", "I moved to Lisbon in March with two cats. The weather service is down today."))
+    place.work()
+    shown = model.prompts()[-1]
+    assert "The weather service is down today." in shown
+    assert "two cats" not in shown
+
+
+NOW = datetime(2024, 5, 17, tzinfo=UTC)
+
+
+def message(key: int, author: str, content: str) -> Message:
+    return Message(
+        key=key,
+        uid=f"uid-{key}",
+        workspace_key=1,
+        session_key=1,
+        author_key={"alice": 1, "bob": 2}[author],
+        session="s",
+        author=author,
+        seq=key,
+        content=content,
+        tokens=1,
+        tokens_through=key,
+        created_at=NOW,
+    )
+
+
+@pytest.mark.parametrize(
+    ("heard", "own", "statement", "kept"),
+    [
+        ("You own a yacht in Monaco.", "I grow tomatoes on my balcony.", "Alice owns a yacht in Monaco.", False),
+        ("You own a yacht in Monaco.", "Yes.", "Alice owns a yacht in Monaco.", True),
+        ("Do you own a yacht in Monaco?", "I inherited one from my grandmother long ago.", "Alice owns a yacht in Monaco.", True),
+        ("You own a yacht in Monaco.", "The yacht is in Monaco since May.", "Alice owns a yacht in Monaco.", True),
+        ("You own a yacht in Monaco.", "I grow tomatoes on my balcony.", "Alice grows tomatoes.", True),
+        ("你在摩纳哥有一艘游艇。", "我在阳台上种西红柿和黄瓜。", "你在摩纳哥有一艘游艇", False),
+    ],
+)
+def test_hearsay(heard: str, own: str, statement: str, kept: bool) -> None:
+    said = [message(1, "bob", heard), message(2, "alice", own)]
+    found, dropped = attributed([Statement(statement, (2,))], said[1:], said, ["alice"])
+    assert ([s.content for s in found], dropped) == (([statement], 0) if kept else ([], 1))
+
+
+def test_only_own_new_messages_can_be_cited() -> None:
+    said = [message(1, "bob", "I keep bees."), message(2, "alice", "I grow tomatoes."), message(3, "alice", "I grow beans.")]
+    statements = [
+        Statement("Alice grows tomatoes.", (1, 2, 3)),
+        Statement("Alice keeps bees.", (1,)),
+        Statement("Alice grows beans.", (7,)),
+    ]
+    found, dropped = attributed(statements, said[1:2], said, ["alice"])
+    assert [statement.message_keys for statement in found] == [(2,)]
+    assert dropped == 2

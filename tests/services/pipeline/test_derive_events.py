@@ -1,0 +1,109 @@
+"""What operators are told of deriving and of summaries, with real figures."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from memservice.domain import tokens
+from memservice.services.sessions import MemberConfig
+from memservice.telemetry.events import Event, RepresentationCompleted, SummaryCreated
+from services.pipeline.conftest import Start
+from support.pipeline.place import Place
+from support.reasoning.model import SCRIPTED, ScriptedModel
+
+MODEL = {key: value for key, value in SCRIPTED.items() if key.startswith(("DERIVER", "SUMMARY"))}
+
+
+def listening(start: Start, *replies: object, **settings: str) -> tuple[Place, ScriptedModel, list[Event]]:
+    model = ScriptedModel(*replies)  # type: ignore[arg-type]
+    place = start(model, REASONER="auto", **MODEL, **settings)
+    told: list[Event] = []
+
+    def hear(event: Event, at: datetime) -> None:
+        told.append(event)
+
+    place.rt.event_listeners.append(hear)
+    return place, model, told
+
+
+def test_a_batch_is_told_of(start: Start) -> None:
+    found = [
+        {"content": "Alice lives in Oslo.", "messages": [1]},
+        {"content": "alice lives in Oslo. ", "messages": [1]},
+        {"content": "Alice keeps bees.", "messages": [2]},
+        {"content": "Alice hates boats.", "messages": [9]},
+    ]
+    place, model, told = listening(start, {"statements": found}, DERIVER_FLUSH_ENABLED="true")
+    place.join("s", alice=MemberConfig(), bob=MemberConfig(observe_me=False, observe_others=True))
+    said = place.say("s", ("bob", "Where do you live?"), ("alice", "In Oslo."), ("bob", "Alone?"), ("alice", "No, I keep bees."))
+    place.work()
+    (event,) = [event for event in told if isinstance(event, RepresentationCompleted)]
+    own, others = [said[1], said[3]], [said[0], said[2]]
+    shown = {
+        "workspace_name": "w",
+        "session_name": "s",
+        "observed": "alice",
+        "queue_items_processed": 2,
+        "earliest_message_id": said[1].uid,
+        "latest_message_id": said[3].uid,
+        "message_count": 2,
+        "explicit_conclusion_count": 4,
+        "input_tokens": sum(message.tokens for message in own),
+        "total_input_tokens": 100,
+        "output_tokens": 10,
+        "queued_message_count": 2,
+        "prompt_message_count": 4,
+        "prompt_message_tokens": sum(message.tokens for message in said),
+        "extra_context_message_count": 2,
+        "extra_context_tokens": sum(message.tokens for message in others),
+        "exact_dup_in_batch_count": 0,
+        "exact_dup_existing_count": 0,
+        "batch_max_tokens": 1024,
+        "max_input_tokens": 25_000,
+        "was_flush_enabled": True,
+        "hit_batch_token_cap": False,
+        "hit_input_token_cap": False,
+        "observer_count": 2,
+        "failed_observer_count": 0,
+    }
+    assert {name: value for name, value in event.data().items() if name in shown} == shown
+    assert event.prompt_scaffold_tokens > tokens.count(model.last.turns[0].content)
+    assert 0 <= event.context_preparation_ms <= event.total_duration_ms
+    assert 0 < event.llm_call_ms <= event.total_duration_ms
+
+
+def test_what_is_held_already_is_counted(start: Start) -> None:
+    found = {"statements": [{"content": "Alice lives in Oslo.", "messages": [1]}]}
+    place, _, told = listening(start, found, found, DERIVER_FLUSH_ENABLED="true")
+    for _ in range(2):
+        place.say("s", ("alice", "I live in Oslo."))
+        place.work()
+    events = [event for event in told if isinstance(event, RepresentationCompleted)]
+    assert [(event.explicit_conclusion_count, event.exact_dup_existing_count) for event in events] == [(1, 0), (0, 1)]
+
+
+def test_nothing_is_told_of_what_failed(start: Start) -> None:
+    place, _, told = listening(start, ValueError("no"), DERIVER_FLUSH_ENABLED="true")
+    place.say("s", ("alice", "I live in Oslo."))
+    place.work()
+    assert [event for event in told if isinstance(event, RepresentationCompleted)] == []
+
+
+def test_a_summary_is_told_of(start: Start) -> None:
+    place, model, told = listening(start, "They spoke of Oslo.", DERIVER_ENABLED="false")
+    said = place.say("s", *[("alice", f"Oslo has {number} parks.") for number in range(20)])
+    place.work()
+    (event,) = [event for event in told if isinstance(event, SummaryCreated)]
+    assert (event.workspace_name, event.session_name, event.summary_type) == ("w", "s", "short")
+    assert (event.message_id, event.message_count, event.message_seq_in_session) == (said[-1].uid, 20, 20)
+    assert (event.input_tokens, event.output_tokens, event.previous_summary_tokens) == (100, 10, 0)
+    assert event.message_tokens == sum(message.tokens for message in said)
+    assert 0 < event.prompt_scaffold_tokens < sum(tokens.count(turn.content) for turn in model.last.turns)
+
+
+def test_a_blank_summary_is_neither_stored_nor_told_of(start: Start) -> None:
+    place, _, told = listening(start, " \n", DERIVER_ENABLED="false")
+    place.say("s", *[("alice", f"Oslo has {number} parks.") for number in range(20)])
+    place.work()
+    assert place.summaries("s") == {}
+    assert [event for event in told if isinstance(event, SummaryCreated)] == []

@@ -1,0 +1,331 @@
+"""From messages to conclusions: who is observed, by whom, with which instructions, and what is not derived at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from memservice.domain.filters import where
+from memservice.domain.records import DELETED, DELETING, Collection, Session
+from memservice.pipeline.derive import handler as derive
+from memservice.services import (
+    conclusions,
+    peers,
+    sessions,
+    workspaces,
+)
+from memservice.services.conclusions import ConclusionDraft
+from memservice.services.indexing import CONCLUSION
+from memservice.services.sessions import MemberConfig
+from memservice.services.tasks import outbox
+from memservice.spi.capabilities import Capability
+from memservice.spi.index_filter import EVERYTHING
+from support.pipeline.fakes import Scripted
+from support.pipeline.place import WHO, WORKSPACE, Place
+
+Start = Callable[..., Place]
+
+
+def test_a_message_becomes_a_conclusion_that_names_its_source(place: Place) -> None:
+    (message,) = place.say("s", ("alice", "I live in Oslo."))
+    place.clock.advance(seconds=3)
+    place.work()
+    (found,) = place.conclusions("alice")
+    assert found.content == "I live in Oslo."
+    assert (found.level, found.session, found.times_derived) == ("explicit", "s", 1)
+    assert found.message_keys == [message.key]
+    assert (found.said_at, found.created_at) == (message.created_at, place.clock())
+    assert (found.reasoner, found.model) == ("scripted", "scripted-1")
+
+
+def test_the_default_reasoner_derives_from_end_to_end(start: Start) -> None:
+    place = start(REASONER="extractive")
+    place.say("s", ("alice", "Hello! I moved to Lisbon in March. How are you?"), ("bob", "Alice plays the violin."))
+    place.work()
+    assert place.texts("alice") == ["I moved to Lisbon in March."]
+    assert place.texts("bob") == ["Alice plays the violin."], "what Bob says of Alice is Bob's statement"
+    assert place.texts("alice", "bob") == []
+
+
+def test_what_was_derived_is_found(place: Place) -> None:
+    place.say("s", ("alice", "I keep bees on the roof."), ("alice", "My car is green."))
+    place.work()
+    found = conclusions.query(place.rt, WHO, WORKSPACE, "bees", 1, filters={"observer": "alice", "observed": "alice"})
+    assert [conclusion.content for conclusion in found] == ["I keep bees on the roof."]
+
+
+def test_having_derived_nothing_is_an_outcome(start: Start) -> None:
+    place = start(REASONER="extractive")
+    place.say("s", ("alice", "ok thanks"))
+    place.work()
+    (task,) = place.tasks()
+    assert task.state == "done"
+    assert task.finished_at is not None
+    assert (task.outcome["statements"], task.outcome["stored"]) == (0, 0)
+    with place.rt.storage.read() as view:
+        assert view.rows.count(Collection) == 0
+
+
+def test_the_reasoner_sees_what_came_before_and_is_told_what_is_new(place: Place) -> None:
+    place.say("s", ("bob", "Where do you live?"), ("alice", "In Oslo."), ("bob", "I see."), ("alice", "Since May."))
+    place.work()
+    (request,) = [request for request in place.reasoner.requests if request.observed == "alice"]
+    seen = [(message.author, message.content, message.new) for message in request.messages]
+    assert seen == [
+        ("bob", "Where do you live?", False),
+        ("alice", "In Oslo.", True),
+        ("bob", "I see.", False),
+        ("alice", "Since May.", True),
+    ]
+
+
+def test_the_reasoner_is_told_display_names(place: Place) -> None:
+    peers.get_or_create(place.rt, WHO, WORKSPACE, "u-17", {"name": "Alice"}, None)
+    place.say("s", ("u-17", "I live in Oslo."), ("bob", "Good."))
+    place.work()
+    (request,) = [request for request in place.reasoner.requests if request.observed == "u-17"]
+    assert request.names == {"u-17": "Alice"}
+
+
+def test_messages_are_derived_in_order_however_they_are_batched(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(derive, "MAX_BATCH", 3)
+    for number in range(8):
+        place.say("s", ("alice", f"Fact number {number}."))
+    place.work()
+    assert place.reasoner.said() == [[f"Fact number {n}." for n in batch] for batch in ((0, 1, 2), (3, 4, 5), (6, 7))]
+    assert place.texts("alice") == [f"Fact number {n}." for n in range(8)]
+
+
+def test_a_costly_reasoner_gets_batches_of_bounded_tokens(start: Start) -> None:
+    place = start(reasoner=Scripted(Capability.COSTLY), DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="40", DERIVER_FLUSH_ENABLED="true")
+    said = place.say("s", *[("alice", f"Fact number {number} is about a lighthouse in the north.") for number in range(7)])
+    each = said[0].tokens
+    place.work()
+    sizes = [len(batch) for batch in place.reasoner.said()]
+    assert sum(sizes) == 7
+    assert all(size == 40 // each for size in sizes[:-1])
+
+
+def test_one_long_message_is_derived_whatever_the_bound(start: Start) -> None:
+    place = start(reasoner=Scripted(Capability.COSTLY), DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="1", DERIVER_FLUSH_ENABLED="true")
+    place.say("s", ("alice", "A message with many more tokens than one."), ("alice", "And another one."))
+    place.work()
+    assert [len(batch) for batch in place.reasoner.said()] == [1, 1]
+
+
+def test_observers_hold_the_same_in_collections_of_their_own(place: Place) -> None:
+    place.join("s", bob=MemberConfig(observe_others=True), carol=MemberConfig())
+    place.say("s", ("alice", "I live in Oslo."))
+    place.work()
+    assert place.texts("alice") == place.texts("bob", "alice") == ["I live in Oslo."]
+    assert place.texts("carol", "alice") == []
+    assert place.conclusions("alice")[0].uid != place.conclusions("bob", "alice")[0].uid
+    assert (place.counted("alice"), place.counted("bob", "alice")) == (1, 1)
+    assert len(place.reasoner.requests) == 1, "the reasoner is asked once, whoever observes"
+
+
+def test_who_left_observes_no_more(place: Place) -> None:
+    place.join("s", bob=MemberConfig(observe_others=True))
+    sessions.remove_peers(place.rt, WHO, WORKSPACE, "s", ["bob"])
+    place.say("s", ("alice", "I live in Oslo."))
+    place.work()
+    assert place.texts("alice") == ["I live in Oslo."]
+    assert place.texts("bob", "alice") == []
+
+
+def test_a_deleted_conclusion_is_counted_and_indexed_no_more(place: Place) -> None:
+    place.say("s", ("alice", "I keep bees."), ("alice", "I live in Oslo."))
+    place.work()
+    gone = next(row for row in place.conclusions("alice") if "bees" in row.content)
+    conclusions.delete(place.rt, WHO, WORKSPACE, gone.uid)
+    place.work()
+    assert place.counted("alice") == 1
+    with place.rt.storage.read() as view:
+        found = place.rt.storage.text.search(view, CONCLUSION, gone.workspace_key, ["bee", "oslo"], 10, EVERYTHING)
+    assert [hit.key for hit in found.hits] == [row.key for row in place.conclusions("alice")]
+
+
+def test_a_speaker_who_observes_others_holds_its_own_statements_once(place: Place) -> None:
+    place.join("s", alice=MemberConfig(observe_others=True), bob=MemberConfig(observe_others=True))
+    place.say("s", ("alice", "I keep bees."))
+    place.work()
+    for observer in ("alice", "bob"):
+        assert [(row.content, row.times_derived) for row in place.conclusions(observer, "alice")] == [("I keep bees.", 1)]
+    assert (place.outcome("stored"), place.outcome("reinforced")) == (2, 0)
+
+
+def test_who_observes_is_settled_when_the_message_comes(place: Place) -> None:
+    place.join("s", bob=MemberConfig(observe_others=True))
+    place.say("s", ("alice", "I live in Oslo."))
+    sessions.set_peer_config(place.rt, WHO, WORKSPACE, "s", "bob", MemberConfig(observe_others=False))
+    place.say("s", ("alice", "I work at night."))
+    place.work()
+    assert place.texts("alice") == ["I live in Oslo.", "I work at night."]
+    assert place.texts("bob", "alice") == ["I live in Oslo."]
+
+
+def test_an_observer_that_speaks_is_observed_as_well(place: Place) -> None:
+    place.join("s", bob=MemberConfig(observe_others=True), alice=MemberConfig())
+    place.say("s", ("bob", "I teach physics."), ("alice", "I sing in a choir."))
+    place.work()
+    assert place.texts("bob") == ["I teach physics."]
+    assert place.texts("bob", "alice") == ["I sing in a choir."]
+    assert place.texts("alice", "bob") == []
+
+
+@pytest.mark.parametrize(
+    ("peer", "member", "derived"),
+    [(None, None, True), (False, None, False), (False, True, True), (None, False, False), (True, False, False)],
+)
+def test_the_sessions_observe_me_counts_before_the_peers(place: Place, peer: bool | None, member: bool | None, derived: bool) -> None:
+    if peer is not None:
+        peers.get_or_create(place.rt, WHO, WORKSPACE, "alice", None, {"observe_me": peer})
+    place.join("s", alice=MemberConfig(observe_me=member))
+    place.say("s", ("alice", "I live in Oslo."))
+    assert len(place.tasks()) == derived
+    place.work()
+    assert place.texts("alice") == (["I live in Oslo."] if derived else [])
+
+
+OFF = {"reasoning": {"enabled": False}}
+ON = {"reasoning": {"enabled": True}}
+
+
+@pytest.mark.parametrize(
+    ("workspace", "session", "message", "setting", "derived"),
+    [
+        (None, None, None, None, True),
+        (OFF, None, None, None, False),
+        (None, OFF, None, None, False),
+        (None, None, OFF, None, False),
+        (None, None, None, "false", False),
+        (OFF, ON, None, None, True),
+        (OFF, OFF, ON, None, True),
+        (None, None, ON, "false", True),
+        (ON, ON, OFF, None, False),
+    ],
+)
+def test_deriving_is_switched_at_four_levels(
+    start: Start,
+    workspace: dict[str, Any] | None,
+    session: dict[str, Any] | None,
+    message: dict[str, Any] | None,
+    setting: str | None,
+    derived: bool,
+) -> None:
+    place = start(**({} if setting is None else {"DERIVER_ENABLED": setting}))
+    workspaces.get_or_create(place.rt, WHO, WORKSPACE, None, workspace)
+    sessions.get_or_create(place.rt, WHO, WORKSPACE, "s", None, session)
+    place.say("s", *[("alice", f"Fact {n}.") for n in range(20)], configuration=message)
+    assert len(place.tasks()) == (20 if derived else 0)
+    assert len(place.tasks(outbox.SUMMARY)) == 1, "summaries do not depend on it"
+
+
+def test_instructions_are_those_of_when_the_message_came(place: Place) -> None:
+    def instruct(text: str) -> None:
+        workspaces.update(place.rt, WHO, WORKSPACE, None, {"reasoning": {"custom_instructions": text}})
+
+    instruct("Only food.")
+    place.say("s", ("alice", "I like plums."), ("alice", "I like pears."))
+    instruct("Only travel.")
+    place.say("s", ("alice", "I went to Rome."))
+    place.work()
+    assert [request.instructions for request in place.reasoner.requests] == ["Only food.", "Only travel."]
+    assert place.reasoner.said() == [["I like plums.", "I like pears."], ["I went to Rome."]]
+
+
+def test_the_same_statement_within_a_batch_is_stored_once_with_all_its_sources(place: Place) -> None:
+    said = place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."), ("alice", "  i LIKE tea.  "))
+    place.work()
+    assert place.texts("alice") == ["I like tea.", "I own a boat."]
+    assert [c.times_derived for c in place.conclusions("alice")] == [2, 1]
+    assert place.conclusions("alice")[0].message_keys == [said[0].key, said[2].key]
+
+
+def test_a_statement_that_is_known_is_reinforced(place: Place) -> None:
+    for times in (1, 2, 3):
+        place.say("s", ("alice", "I like tea."))
+        place.work()
+        (found,) = place.conclusions("alice")
+        assert found.times_derived == times
+    assert place.counted("alice") == 1
+    assert place.outcome("reinforced") == 2
+
+
+def test_the_same_statement_in_another_session_is_another_conclusion(place: Place) -> None:
+    place.say("s", ("alice", "I like tea."))
+    place.say("t", ("alice", "I like tea."))
+    place.work()
+    assert [(c.session, c.times_derived) for c in place.conclusions("alice")] == [("s", 1), ("t", 1)]
+
+
+def test_a_deleted_conclusion_is_not_reinforced_but_derived_anew(place: Place) -> None:
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    (first,) = place.conclusions("alice")
+    conclusions.delete(place.rt, WHO, WORKSPACE, first.uid)
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    (second,) = place.conclusions("alice")
+    assert second.uid != first.uid
+    assert second.times_derived == 1
+
+
+def test_the_count_of_a_collection_is_right_after_each_change(place: Place) -> None:
+    place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
+    place.work()
+    assert place.counted("alice") == 2
+    draft = ConclusionDraft("Alice is tall.", "alice", "alice")
+    stored = conclusions.create(place.rt, WHO, WORKSPACE, [draft, draft])
+    assert place.counted("alice") == 4
+    conclusions.delete(place.rt, WHO, WORKSPACE, stored[0].uid)
+    assert place.counted("alice") == 3
+    with place.rt.storage.read() as view:
+        assert view.conclusions.count(stored[0].workspace_key) == 3
+    assert DELETED not in {c.state for c in place.conclusions("alice")}
+
+
+def erase(place: Place, session: int) -> None:
+    """Begin to."""
+    place.rt.storage.write(lambda view: view.rows.change(Session, where(key=session), state=DELETING))
+
+
+def test_a_session_that_is_being_erased_is_not_derived_from(place: Place) -> None:
+    (message,) = place.say("s", ("alice", "I like tea."))
+    erase(place, message.session_key)
+    place.work()
+    assert place.texts("alice") == []
+    assert place.reasoner.requests == []
+    (task,) = place.tasks()
+    assert task.state == "done"
+    assert task.outcome["skipped"]
+
+
+def test_a_session_that_goes_while_the_reasoner_thinks_is_left_alone(place: Place) -> None:
+    (message,) = place.say("s", ("alice", "I like tea."))
+
+    def vanish(request: object) -> None:
+        erase(place, message.session_key)
+
+    place.reasoner.act = vanish
+    place.work()
+    assert place.texts("alice") == []
+    (task,) = place.tasks()
+    assert (task.state, task.attempts) == ("done", 0)
+    assert task.outcome["skipped"]
+
+
+@pytest.mark.parametrize("sizes", [[1] * 7, [7], [3, 4], [1, 5, 1]], ids=str)
+def test_what_is_said_again_counts_alike_live_and_in_batches(place: Place, sizes: list[int]) -> None:
+    for size in sizes:
+        place.say("s", *[("alice", "I keep bees.")] * size, ("bob", "I see."))
+        place.work()
+    assert [(row.content, row.times_derived) for row in place.conclusions("alice")] == [("I keep bees.", 7)]
+
+
+def test_what_is_said_twice_in_one_message_counts_once(place: Place) -> None:
+    place.say("s", ("alice", "I keep bees.\nI keep bees."), ("bob", "I see."), ("alice", "I keep bees.\nI keep bees."))
+    place.work()
+    assert [row.times_derived for row in place.conclusions("alice")] == [2]

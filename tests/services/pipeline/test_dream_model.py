@@ -1,0 +1,484 @@
+"""Dreams under a language model: what they leave in the store, that nothing else is touched, and what operators hear of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from memservice.domain.filters import where
+from memservice.domain.records import Card, Collection, Conclusion, Lease, Task
+from memservice.plugins import load_plugins
+from memservice.reasoning.prompts.consolidate import DEDUCTION, INDUCTION
+from memservice.runtime import Runtime
+from memservice.services import (
+    cards,
+    conclusions,
+    dreams,
+)
+from memservice.services.dreams import DreamRequest
+from memservice.services.tasks import outbox
+from memservice.settings import load_settings
+from memservice.spi.capabilities import Capability
+from memservice.spi.embedding import Purpose
+from memservice.spi.llm import Completion, CompletionRequest, ModelFailure
+from memservice.worker.polling import Worker
+from support.pipeline.fakes import Lengths, Scripted
+from support.pipeline.place import WHO, WORKSPACE, Clock, Place
+from support.reasoning.model import SCRIPTED, ScriptedModel, calling
+from support.stores.stores import sqlite_store_at
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
+
+DONE = "DONE"
+
+
+class Night:
+    """A store whose dreams a scripted model dreams; what is said is derived sentence by sentence by a scripted reasoner."""
+
+    def __init__(self, place: Place, model: ScriptedModel) -> None:
+        self.place, self.model = place, model
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        place.rt.event_listeners.append(lambda event, at: self.events.append((event.TYPE, event.data())))
+
+    def tell(self, *contents: str, peer: str = "alice", session: str = "s") -> None:
+        for content in contents:
+            self.place.clock.advance(minutes=1)
+            self.place.say(session, (peer, content))
+            self.place.work()
+
+    def dream(self, *replies: Any, kind: dreams.Kind = dreams.OMNI, **fields: Any) -> Task:
+        self.model.replies = list(replies)
+        assert dreams.schedule(self.place.rt, WHO, WORKSPACE, DreamRequest("alice", kind, **fields))
+        self.place.work()
+        assert self.model.replies == []
+        return self.place.tasks(outbox.DREAM)[-1]
+
+    def rows(self, **values: Any) -> dict[str, Conclusion]:
+        with self.place.rt.storage.read() as view:
+            return {row.content: row for row in view.rows.page(Conclusion, where(**values))}
+
+    def uid(self, content: str) -> str:
+        return self.rows(observer="alice")[content].uid
+
+    def card(self) -> list[str] | None:
+        return cards.get(self.place.rt, WHO, WORKSPACE, "alice")
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [data for name, data in self.events if name == kind]
+
+    def collection(self) -> Collection:
+        with self.place.rt.storage.read() as view:
+            (found,) = view.rows.page(Collection, where(observer="alice", observed="alice"))
+        return found
+
+
+Start = Callable[..., Night]
+
+
+@pytest.fixture
+def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
+    """What is said is derived by a reasoner of the test's own; dreams are dreamt by `llm` over the scripted model."""
+    opened: list[Runtime] = []
+
+    def open_night(*plugins: object, **settings: str) -> Night:
+        uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "n.db")
+        given = {"DB_CONNECTION_URI": uri, "REASONER": "llm", "LLM_RETRY_PAUSE_SECONDS": "0.001", **SCRIPTED, **settings}
+        loaded = load_settings(environ=given, cwd=tmp_path)
+        model, scripted, clock = ScriptedModel(), Scripted(), Clock()
+        runtime = Runtime(loaded, load_plugins(loaded, extra=[model, scripted, *plugins]), clock)
+        runtime.reasoners = {task: "llm" if task == "consolidate" else "scripted" for task in runtime.reasoners}
+        opened.append(runtime)
+        runtime.storage.migrate()
+        return Night(Place(runtime, clock, scripted), model)
+
+    yield open_night
+    for runtime in opened:
+        runtime.close()
+
+
+@pytest.fixture
+def night(start: Start) -> Night:
+    return start()
+
+
+def create(*items: dict[str, Any]) -> Completion:
+    return calling(("create_conclusions", {"conclusions": list(items)}))
+
+
+def item(content: str, level: str, *sources: str, **more: Any) -> dict[str, Any]:
+    return {"content": content, "level": level, "source_ids": list(sources), **more}
+
+
+def supersede(old: str, new: str | None, reason: str) -> tuple[str, dict[str, Any]]:
+    step = {"id": old, "reason": reason, **({"replaced_by": new} if new else {})}
+    return ("supersede_conclusions", {"conclusions": [step]})
+
+
+class TestGoldScenario:
+    """An update, a duplicate, a contradiction, what follows, a pattern, and what has nothing to do with any of it."""
+
+    SAID = (
+        "Alice lives in Rome.",
+        "Alice drinks green tea.",
+        "Carol plays the violin.",
+        "Alice drinks green tea every morning.",
+        "Alice has no brothers.",
+        "Alice moved to Berlin.",
+        "Alice visits her brother Tom.",
+    )
+
+    @pytest.fixture
+    def night(self, start: Start) -> Night:
+        night = start()
+        night.tell(*self.SAID)
+        night.tell("Alice lives in Rome.", peer="bob", session="t")
+        return night
+
+    def run(self, night: Night) -> Task:
+        uid = night.uid
+        return night.dream(
+            calling(
+                supersede(uid("Alice lives in Rome."), uid("Alice moved to Berlin."), "moved"),
+                supersede(uid("Alice drinks green tea."), uid("Alice drinks green tea every morning."), "said more fully"),
+            ),
+            calling(
+                (
+                    "create_conclusions",
+                    {
+                        "conclusions": [
+                            item(
+                                "Alice has no brothers, yet visits one.",
+                                "contradiction",
+                                uid("Alice has no brothers."),
+                                uid("Alice visits her brother Tom."),
+                            ),
+                            item("Alice lives in Germany.", "deductive", uid("Alice moved to Berlin."), premises=["Berlin is in Germany"]),
+                        ]
+                    },
+                ),
+                ("update_peer_card", {"lines": ["ATTRIBUTE: lives in Berlin", "Loves tea"]}),
+            ),
+            DONE,
+            create(
+                item(
+                    "Alice keeps to habits.",
+                    "inductive",
+                    uid("Alice drinks green tea every morning."),
+                    "#1",
+                    pattern_type="behavior",
+                    confidence="low",
+                )
+            ),
+            DONE,
+            session="s",
+        )
+
+    def test_links_provenance_and_the_untouched_rest(self, night: Night) -> None:
+        before = night.rows(observer="alice")
+        others = night.rows(observer="bob")
+        messages = {content: row.message_keys for content, row in before.items()}
+        task = self.run(night)
+        after = night.rows(observer="alice")
+        by_key = {row.key: content for content, row in after.items()}
+
+        replaced = {content: row for content, row in after.items() if row.state == "superseded"}
+        assert {content: (by_key[row.superseded_by or 0], row.internal["superseded"]) for content, row in replaced.items()} == {
+            "Alice lives in Rome.": ("Alice moved to Berlin.", "moved"),
+            "Alice drinks green tea.": ("Alice drinks green tea every morning.", "said more fully"),
+        }
+        for content, row in replaced.items():
+            assert replace(row, state="live", superseded_by=None, internal=before[content].internal) == before[content]
+        untouched = set(self.SAID) - set(replaced)
+        assert {content: after[content] for content in untouched} == {content: before[content] for content in untouched}
+        assert all(after[content].message_keys == keys for content, keys in messages.items())
+        assert night.rows(observer="bob") == others
+
+        made = {row.level: row for content, row in after.items() if content not in before}
+        contradiction, deduced, pattern = made["contradiction"], made["deductive"], made["inductive"]
+        assert contradiction.source_ids == [before["Alice has no brothers."].uid, before["Alice visits her brother Tom."].uid]
+        assert contradiction.said_at == before["Alice visits her brother Tom."].said_at
+        assert contradiction.internal["sources"] == ["Alice has no brothers.", "Alice visits her brother Tom."]
+        assert deduced.source_ids == [before["Alice moved to Berlin."].uid]
+        assert deduced.internal == {"premises": ["Berlin is in Germany"], "prompt": DEDUCTION.version}
+        assert pattern.internal["prompt"] == INDUCTION.version
+        # A pattern may rest on what the same dream deduced.
+        assert pattern.source_ids == [before["Alice drinks green tea every morning."].uid, deduced.uid]
+        assert (pattern.internal["pattern_type"], pattern.internal["confidence"]) == ("behavior", "low")
+        assert pattern.said_at == before["Alice moved to Berlin."].said_at
+        for row in made.values():
+            assert (row.reasoner, row.model, row.session, row.times_derived, row.state) == ("llm", "scripted-1", "s", 1, "live")
+
+        assert night.card() == ["ATTRIBUTE: lives in Berlin"]
+        assert (task.state, task.outcome["created"], task.outcome["superseded"]) == ("done", 3, 2)
+        assert "failed_phases" not in task.outcome
+        assert (night.collection().explicit_count, night.collection().explicit_at_last_dream) == (5, 5)
+        assert night.collection().last_dream_at == night.place.clock()
+
+    def test_what_was_replaced_is_found_no_more_and_can_be_read(self, night: Night) -> None:
+        self.run(night)
+        rt = night.place.rt
+        found = conclusions.query(rt, WHO, WORKSPACE, "Where does Alice live?", filters={"observer": "alice", "observed": "alice"})
+        assert "Alice lives in Rome." not in [row.content for row in found]
+        assert "Alice lives in Germany." in [row.content for row in found]
+        assert "Alice lives in Rome." in night.rows(observer="alice", state="superseded")
+
+    def test_dreaming_the_same_again_adds_nothing(self, night: Night) -> None:
+        self.run(night)
+        before = night.rows(observer="alice", state="live")
+        berlin = night.uid("Alice moved to Berlin.")
+        task = night.dream(create(item("ALICE lives in Germany.", "deductive", berlin)), DONE, DONE)
+        after = night.rows(observer="alice", state="live")
+        assert after.keys() == before.keys()
+        assert after["Alice lives in Germany."].times_derived == 2
+        assert (task.outcome["created"], task.outcome["reinforced"]) == (0, 1)
+
+    def test_operators_hear_of_it(self, night: Night) -> None:
+        self.run(night)
+        (run,) = night.of("dream.run")
+        assert {name: value for name, value in run.items() if name not in ("run_id", "total_duration_ms")} == {
+            "workspace_name": WORKSPACE,
+            "session_name": "s",
+            "observer": "alice",
+            "observed": "alice",
+            "specialists_run": ["deduction", "induction"],
+            "deduction_success": True,
+            "induction_success": True,
+            "surprisal_enabled": False,
+            "surprisal_conclusion_count": 0,
+            "total_iterations": 5,
+            "total_input_tokens": 3 * 50 + 2 * 100,
+            "total_output_tokens": 3 * 5 + 2 * 10,
+            "dream_type": "omni",
+            "enabled_types_count": 1,
+            "trigger_reason": "manual",
+            "delay_reason": "immediate",
+            "documents_since_last_dream_at_schedule": 7,
+            "document_threshold": 50,
+        }
+        first, second = night.of("dream.specialist")
+        assert (first["specialist_type"], first["iterations"], first["tool_calls_count"], first["success"]) == ("deduction", 3, 4, True)
+        assert (first["created_counts_by_level"], first["deleted_counts_by_level"]) == (
+            {"contradiction": 1, "deductive": 1},
+            {"explicit": 2},
+        )
+        assert (first["created_observation_count"], first["deleted_observation_count"], first["peer_card_updated"]) == (2, 2, True)
+        assert (second["specialist_type"], second["created_counts_by_level"], second["peer_card_updated"]) == (
+            "induction",
+            {"inductive": 1},
+            False,
+        )
+        assert [(data["iteration"], data["levels"]) for data in night.of("agent.tool.conclusions.created")] == [
+            (2, ["contradiction", "deductive"]),
+            (1, ["inductive"]),
+        ]
+        assert [data["levels"] for data in night.of("agent.tool.conclusions.deleted")] == [["explicit"], ["explicit"]]
+        assert [data["facts_count"] for data in night.of("agent.tool.peer_card.updated")] == [1]
+        assert [(data["agent_type"], data["iteration"]) for data in night.of("agent.iteration")] == [
+            *(("deduction", number) for number in (1, 2, 3)),
+            *(("induction", number) for number in (1, 2)),
+        ]
+        assert len(night.of("agent.tool.call.completed")) == 5
+        assert {data["run_id"] for name, data in night.events if name.startswith(("dream", "agent"))} == {run["run_id"]}
+        assert "Berlin" not in repr(night.events)
+
+
+class TestTakingBack:
+    def test_without_a_successor(self, night: Night) -> None:
+        night.tell("Alice has a cold.", "Alice keeps bees.")
+        night.dream(calling(supersede(night.uid("Alice has a cold."), None, "long over")), DONE, DONE)
+        row = night.rows()["Alice has a cold."]
+        assert (row.state, row.superseded_by, row.internal["superseded"]) == ("superseded", None, "long over")
+        assert night.place.texts("alice") == ["Alice keeps bees."]
+        assert night.collection().explicit_count == 1
+
+    def test_what_points_at_something_taken_back_stays(self, night: Night) -> None:
+        night.tell("One.", "Two.")
+        night.dream(calling(supersede(night.uid("One."), night.uid("Two."), "a"), supersede(night.uid("Two."), None, "b")), DONE, DONE)
+        assert night.place.texts("alice") == ["One."]
+
+    def test_what_somebody_deleted_meanwhile_is_left_alone(self, night: Night) -> None:
+        """Compare-and-set: the model decided about a row that is no longer what it was."""
+        night.tell("One.", "Two.", "Three.")
+        gone, kept = night.uid("One."), night.uid("Two.")
+
+        def meddle(request: CompletionRequest) -> Any:
+            conclusions.delete(night.place.rt, WHO, WORKSPACE, gone)
+            night.model.say = lambda request: DONE
+            return calling(
+                supersede(gone, kept, "same"),
+                ("create_conclusions", {"conclusions": [item("Rests on the deleted.", "deductive", gone)]}),
+            )
+
+        night.model.say = meddle
+        task = night.dream()
+        assert night.rows()["One."].state == "deleted"
+        assert night.place.texts("alice") == ["Two.", "Three."]
+        assert (task.outcome["superseded"], task.outcome["outdated"]) == (0, 1)
+
+
+class TestLookingUp:
+    def test_what_lies_beyond_the_newest_can_be_found_and_named(self, night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("memservice.pipeline.dream.handler.MAX_KNOWN_COSTLY", 1)
+        night.tell("Alice was born in Turin.", "Alice keeps bees.")
+        born = night.uid("Alice was born in Turin.")
+        night.dream(
+            calling(("search_memory", {"query": "born in Turin"})),
+            calling(
+                ("create_conclusions", {"conclusions": [item("Alice is from Italy.", "deductive", born)]}), supersede(born, "#0", "implied")
+            ),
+            DONE,
+            DONE,
+        )
+        assert night.rows()["Alice is from Italy."].source_ids == [born]
+        assert night.rows()["Alice was born in Turin."].state == "superseded"
+
+    def test_only_what_the_observer_holds_and_has_seen(self, night: Night) -> None:
+        night.tell("Alice keeps bees.")
+        night.tell("Bob robs banks.", peer="bob", session="secret")
+        night.dream(calling(("search_memory", {"query": "banks"}), ("search_messages", {"query": "banks robs"})), DONE, DONE)
+        told = [turn.content for request in night.model.requests for turn in request.turns if turn.role == "tool"]
+        assert told
+        assert all("banks" not in text for text in told)
+
+
+class TestFailure:
+    def test_a_phase_that_fails_is_recorded(self, night: Night) -> None:
+        night.tell("Alice keeps bees.")
+        bees = night.uid("Alice keeps bees.")
+        task = night.dream(ModelFailure("no", retryable=False), create(item("Alice likes animals.", "inductive", bees)), DONE)
+        assert (task.state, task.outcome["failed_phases"]) == ("done", {"deduction": "ModelFailure"})
+        assert "Alice likes animals." in night.place.texts("alice")
+        (run,) = night.of("dream.run")
+        assert (run["deduction_success"], run["induction_success"]) == (False, True)
+        first, _ = night.of("dream.specialist")
+        assert (first["success"], first["error_class"]) == (False, "ModelFailure")
+        assert night.collection().last_dream_at is not None
+
+    def test_a_dream_of_which_nothing_came_is_tried_again(self, night: Night) -> None:
+        night.tell("Alice keeps bees.")
+        task = night.dream(*[ModelFailure("no", retryable=False)] * 2)
+        assert (task.state, task.attempts) == ("pending", 1)
+        assert night.collection().last_dream_at is None
+        assert night.of("dream.run") == []
+        night.place.clock.advance(hours=1)
+        night.place.work()
+        (task,) = night.place.tasks(outbox.DREAM)
+        assert task.state == "done"
+
+    def test_a_long_dream_keeps_its_lease(self, start: Start) -> None:
+        """A model takes longer than a lease lasts; meanwhile nobody else may dream the same."""
+        night = start(DERIVER_STALE_SESSION_TIMEOUT_MINUTES="0.01")
+        night.tell("Alice keeps bees.")
+        rt = night.place.rt
+        prolonged = threading.Event()
+        seen: list[Any] = []
+
+        def slowly(request: CompletionRequest) -> str:
+            with rt.storage.read() as view:
+                (lease,) = view.rows.page(Lease, where())
+            if not seen:
+                for _ in range(200):
+                    night.place.clock.advance(seconds=0.02)
+                    prolonged.wait(0.02)
+                    with rt.storage.read() as view:
+                        (now,) = view.rows.page(Lease, where())
+                    if now.expires_at > lease.expires_at:
+                        seen.append(now)
+                        break
+                assert Worker(rt).run_until_idle(1) == []
+            return DONE
+
+        night.model.say = slowly
+        task = night.dream()
+        assert seen
+        assert task.state == "done"
+
+
+class TestCard:
+    def test_refreshing_touches_the_card_alone(self, night: Night) -> None:
+        night.tell("Alice keeps bees.")
+        before = night.rows()
+        task = night.dream(calling(("update_peer_card", {"lines": ["ATTRIBUTE: keeps bees"]})), DONE, kind=dreams.CARD_REFRESH)
+        assert night.card() == ["ATTRIBUTE: keeps bees"]
+        assert night.rows() == before
+        assert task.outcome == {"card_lines": 1}
+        assert night.collection().last_dream_at is None
+        (run,) = night.of("dream.run")
+        assert (run["dream_type"], run["specialists_run"]) == ("card_refresh", ["card_refresh"])
+
+    def test_rebuilding_hides_the_old_card(self, night: Night) -> None:
+        night.tell("Alice keeps bees.")
+        night.dream(calling(("update_peer_card", {"lines": ["ATTRIBUTE: keeps wasps"]})), DONE, kind=dreams.CARD_REFRESH)
+        night.model.requests.clear()
+        night.dream(calling(("update_peer_card", {"lines": ["ATTRIBUTE: keeps bees"]})), DONE, kind=dreams.CARD_REFRESH, rebuild=True)
+        assert all("wasps" not in turn.content for turn in night.model.requests[0].turns)
+        assert night.card() == ["ATTRIBUTE: keeps bees"]
+
+    def test_what_a_caller_wrote_meanwhile_wins(self, night: Night) -> None:
+        night.tell("Alice keeps bees.")
+
+        def write(request: CompletionRequest) -> Any:
+            cards.put(night.place.rt, WHO, WORKSPACE, "alice", None, ["Written meanwhile"])
+            night.model.say = lambda request: DONE
+            return calling(("update_peer_card", {"lines": ["ATTRIBUTE: keeps bees"]}))
+
+        night.model.say = write
+        night.dream()
+        assert night.card() == ["Written meanwhile"]
+        with night.place.rt.storage.read() as view:
+            assert view.rows.count(Card) == 1
+
+
+class Meanings(Lengths):
+    """Understands what texts say, as far as a test needs it: those with the same first word mean the same."""
+
+    duplicate_distance = 0.05
+
+    def __init__(self) -> None:
+        super().__init__("meanings-1", Capability.SEMANTIC, Capability.INLINE)
+
+    def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> list[Vector]:
+        angles = [sum(map(ord, text.split()[0])) % 360 for text in texts]
+        return [np.array([np.cos(np.radians(angle)), np.sin(np.radians(angle))], np.float32) for angle in angles]
+
+
+class TestLikeness:
+    """With an embedder that understands, what says the same in other words is not piled up."""
+
+    def dreams(self, start: Start, *contents: str) -> tuple[Night, Task]:
+        night = start(Meanings(), EMBEDDER="lengths")
+        night.tell("Alice keeps bees.")
+        bees = night.uid("Alice keeps bees.")
+        task = None
+        for content in contents:
+            task = night.dream(create(item(content, "deductive", bees)), DONE, DONE)
+        assert task is not None
+        return night, task
+
+    def test_the_poorer_is_counted_with_the_richer(self, start: Start) -> None:
+        night, task = self.dreams(start, "Apiculture occupies her every weekend.", "Apiculture occupies her.")
+        assert night.rows(level="deductive").keys() == {"Apiculture occupies her every weekend."}
+        assert night.rows(level="deductive")["Apiculture occupies her every weekend."].times_derived == 2
+        assert (task.outcome["created"], task.outcome["reinforced"]) == (0, 1)
+
+    def test_the_richer_takes_the_place_of_the_poorer(self, start: Start) -> None:
+        night, task = self.dreams(start, "Apiculture occupies her.", "Apiculture occupies her every weekend.")
+        rows = night.rows(level="deductive")
+        poorer, richer = rows["Apiculture occupies her."], rows["Apiculture occupies her every weekend."]
+        assert (poorer.state, poorer.superseded_by, richer.state, richer.times_derived) == ("superseded", richer.key, "live", 2)
+        assert (task.outcome["created"], task.outcome["superseded"]) == (1, 1)
+
+    def test_numbers_make_a_difference(self, start: Start) -> None:
+        night, _ = self.dreams(start, "Apiculture takes her 3 hours.", "Apiculture takes her 5 hours.")
+        assert {row.state for row in night.rows(level="deductive").values()} == {"live"}
+
+    def test_levels_are_kept_apart(self, start: Start) -> None:
+        night, _ = self.dreams(start, "Alice keeps bees and more bees.")
+        assert {row.level for row in night.rows(state="live").values()} == {"explicit", "deductive"}

@@ -1,0 +1,114 @@
+"""What the service told an agent is not learnt again as the agent's own words."""
+
+from __future__ import annotations
+
+import pytest
+
+from memservice.pipeline.derive import echo
+from memservice.services import cards, conclusions, sessions
+from memservice.services.conclusions import ConclusionDraft
+from memservice.services.sessions import MemberConfig
+from support.pipeline.place import WHO, WORKSPACE, Place
+
+FACT = "My sister Clara sails around Crete every summer with two old friends."
+
+
+@pytest.fixture(params=("looked up", "read at once"), autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways in which what is held is compared with."""
+    monkeypatch.setattr(echo, "READ_PER_LOOKUP", 0 if request.param == "looked up" else 1_000)
+
+
+def test_an_agent_that_repeats_what_is_known_of_the_user_says_nothing_new(place: Place) -> None:
+    place.say("s", ("user", FACT))
+    place.work()
+    place.say("s", ("agent", f"{FACT}\nI can look for ferries."))
+    place.work()
+    assert place.texts("user") == [FACT]
+    assert place.texts("agent") == ["I can look for ferries."]
+    assert place.outcome("echo") == 1
+
+
+def test_nothing_is_stored_where_all_is_echo(place: Place) -> None:
+    place.say("s", ("user", FACT))
+    place.work()
+    place.say("s", ("agent", FACT.upper().replace(".", "!")))
+    place.work()
+    assert place.conclusions("agent") == []
+    task = place.tasks()[-1]
+    assert (task.outcome["statements"], task.outcome["echo"], task.outcome["stored"]) == (1, 1, 0)
+
+
+def test_a_user_who_says_it_again_reinforces_it(place: Place) -> None:
+    place.say("s", ("user", FACT), ("agent", "I see."))
+    place.work()
+    place.say("s", ("user", FACT))
+    place.work()
+    (found,) = [c for c in place.conclusions("user") if c.content == FACT]
+    assert found.times_derived == 2
+    assert place.outcome("echo") == 0
+
+
+def test_who_said_it_first_is_no_echo_whoever_is_worked_on_first(place: Place) -> None:
+    place.say("s", ("agent", FACT), ("user", FACT))
+    first, second = place.ready()
+    # The second speaker's unit before the first one's.
+    place.run(second)
+    place.run(first)
+    assert place.texts("agent") == [FACT]
+    assert place.texts("user") == [FACT]
+    assert place.outcome("echo") == 0
+
+
+def test_a_sentence_that_only_resembles_what_is_known_is_kept(place: Place) -> None:
+    place.say("s", ("user", FACT))
+    place.work()
+    changed = "My sister Clara sails around Malta every winter with two old friends."
+    place.say("s", ("agent", changed))
+    place.work()
+    assert place.texts("agent") == [changed]
+
+
+def test_what_is_held_about_a_peer_of_another_session_is_no_echo(place: Place) -> None:
+    place.say("elsewhere", ("stranger", FACT))
+    place.work()
+    place.say("s", ("agent", FACT))
+    place.work()
+    assert place.texts("agent") == [FACT]
+
+
+def test_what_was_told_to_the_service_counts_as_known(place: Place) -> None:
+    place.join("s", user=MemberConfig(), agent=MemberConfig())
+    conclusions.create(place.rt, WHO, WORKSPACE, [ConclusionDraft(FACT, "agent", "user")])
+    place.say("s", ("agent", FACT))
+    place.work()
+    assert place.texts("agent") == []
+    assert place.outcome("echo") == 1
+
+
+def test_a_line_of_a_card_is_an_echo(place: Place) -> None:
+    place.join("s", user=MemberConfig(), agent=MemberConfig())
+    cards.put(place.rt, WHO, WORKSPACE, "agent", "user", ["Name: Ada", FACT])
+    place.say("s", ("agent", FACT), ("user", FACT))
+    place.work()
+    assert place.texts("agent") == []
+    assert place.texts("user") == [FACT]
+
+
+def test_a_line_of_a_summary_is_an_echo_only_once_it_was_there(place: Place) -> None:
+    sessions.get_or_create(place.rt, WHO, WORKSPACE, "s", None, {"reasoning": {"enabled": False}})
+    line = "m0 and m9 were all that was said in the beginning of it"
+    place.say("s", *[("user", f"m{n}") for n in range(19)], ("user", "the end"))
+    place.work()
+    summary = place.summaries("s")["short"]
+    assert summary.content == "short of 20, m0 to the end"
+    with_line = conclusions_of_agent(place, summary.content)
+    assert with_line == [], "the agent repeats the summary"
+    assert conclusions_of_agent(place, line) == [line]
+
+
+def conclusions_of_agent(place: Place, content: str) -> list[str]:
+    sessions.update(place.rt, WHO, WORKSPACE, "s", None, {"reasoning": {"enabled": True}})
+    place.say("s", ("agent", content))
+    place.work()
+    return place.texts("agent")

@@ -1,0 +1,218 @@
+"""Messages wait for company before a costly reasoner is asked about them: until enough are there, or the first is old enough."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import pytest
+
+from memservice.services.tasks import (
+    batching,
+    outbox,
+)
+from memservice.spi.capabilities import Capability
+from memservice.worker import retention
+from memservice.worker.wakeups import WakingStorage
+from services.pipeline.conftest import Start
+from support.pipeline.fakes import Scripted
+from support.pipeline.place import Place
+
+LONG = "The lighthouse in the north was painted again, in red and white, by the people of the village. " * 6
+"""More than a hundred tokens."""
+
+
+def costly(start: Start, **settings: str) -> Place:
+    return start(reasoner=Scripted(Capability.COSTLY), **settings)
+
+
+def waits(place: Place) -> bool:
+    with place.rt.storage.read() as view:
+        pending = [task for task in view.tasks.pending(place.tasks()[0].unit) if task.state == "pending"]
+    return bool(pending) and not place.ready()
+
+
+def test_a_few_words_wait_until_they_are_old_enough(start: Start) -> None:
+    place = costly(start)
+    place.say("s", ("alice", "I live in Oslo."), ("alice", "I keep bees."))
+    assert waits(place)
+    place.clock.advance(seconds=1799)
+    assert waits(place)
+    place.clock.advance(seconds=1)
+    place.work()
+    assert place.reasoner.said() == [["I live in Oslo.", "I keep bees."]]
+
+
+def test_the_age_counts_from_the_oldest(start: Start) -> None:
+    place = costly(start)
+    place.say("s", ("alice", "I live in Oslo."))
+    place.clock.advance(seconds=1790)
+    place.say("s", ("alice", "I keep bees."))
+    place.clock.advance(seconds=10)
+    place.work()
+    assert place.reasoner.said() == [["I live in Oslo.", "I keep bees."]], "whatever is pending is done along"
+
+
+def test_enough_words_are_worked_on_at_once(start: Start) -> None:
+    place = costly(start)
+    (first,) = place.say("s", ("alice", LONG))
+    assert 100 < first.tokens < 256
+    assert waits(place)
+    while not place.ready():
+        assert sum(task.state == "pending" for task in place.tasks()) < 5
+        place.say("s", ("alice", LONG))
+    said = len(place.tasks())
+    assert said * first.tokens >= 512 > (said - 1) * first.tokens
+    place.work()
+    assert sum(len(batch) for batch in place.reasoner.said()) == said
+
+
+def test_exactly_as_many_words_as_are_asked_for_are_enough(start: Start) -> None:
+    place = costly(start)
+    (first,) = place.say("s", ("alice", LONG))
+    settings = place.rt.settings
+    deriver = replace(settings.deriver, representation_batch_work_unit_target_tokens=2 * first.tokens)
+    place.rt.settings = replace(settings, deriver=deriver)
+    assert waits(place)
+    place.say("s", ("alice", LONG))
+    assert place.ready()
+
+
+def test_one_request_with_enough_words_is_enough(start: Start) -> None:
+    place = costly(start)
+    place.say("s", *[("alice", LONG)] * 5)
+    assert place.ready()
+
+
+def test_only_a_units_own_words_count(start: Start) -> None:
+    place = costly(start)
+    place.say("s", ("alice", "I live in Oslo."), *[("bob", LONG)] * 5)
+    place.say("t", *[("alice", LONG)] * 2)
+    (unit,) = place.ready()
+    assert unit == place.tasks(observed_key=place.tasks()[1].observed_key)[0].unit
+    place.work()
+    assert {request.observed for request in place.reasoner.requests} == {"bob"}
+
+
+def test_very_many_short_messages_are_enough(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "ENOUGH_MESSAGES", 5)
+    place = costly(start)
+    place.say("s", *[("alice", "Oslo.")] * 4)
+    assert waits(place)
+    place.say("s", ("alice", "Oslo."))
+    assert place.ready()
+
+
+def test_what_comes_while_a_unit_is_worked_on_is_done_along(start: Start) -> None:
+    place = costly(start)
+    late = ["I keep bees.", "I own a boat."]
+
+    def interrupt(request: object) -> None:
+        if late:
+            place.say("s", ("alice", late.pop(0)))
+
+    place.reasoner.act = interrupt
+    place.say("s", *[("alice", LONG)] * 5)
+    place.run(place.unit())
+    assert place.tasks(state="pending") == []
+    assert place.reasoner.said()[-2:] == [["I keep bees."], ["I own a boat."]]
+
+
+def test_a_run_that_finds_only_waiting_messages_leaves_them(start: Start) -> None:
+    """Whoever is woken for nothing does nothing."""
+    place = costly(start)
+    place.say("s", ("alice", "I live in Oslo."))
+    report = place.run(place.tasks()[0].unit)
+    assert (report.claimed, report.done) == (True, 0)
+    assert waits(place)
+
+
+def test_a_message_that_fails_holds_up_those_that_wait_behind_it(start: Start) -> None:
+    place = costly(start)
+
+    def fail(request: object) -> None:
+        raise ConnectionError("away")
+
+    place.reasoner.act = fail
+    place.say("s", *[("alice", LONG)] * 5)
+    place.work()
+    place.say("s", ("alice", "I keep bees."))
+    place.reasoner.act = None
+    assert place.ready() == []
+    place.clock.advance(seconds=60)
+    place.work()
+    assert place.tasks(state="pending") == []
+
+
+@pytest.mark.parametrize("settings", [{"DERIVER_FLUSH_ENABLED": "true"}, {"DERIVER_REPRESENTATION_BATCH_WORK_UNIT_TARGET_TOKENS": "0"}])
+def test_nothing_waits_if_the_settings_say_so(start: Start, settings: dict[str, str]) -> None:
+    place = costly(start, **settings)
+    place.say("s", ("alice", "I live in Oslo."))
+    assert place.ready()
+
+
+def test_nothing_waits_for_a_reasoner_that_costs_nothing(place: Place) -> None:
+    place.say("s", ("alice", "I live in Oslo."))
+    assert place.ready()
+
+
+def test_without_a_greatest_age_only_words_count(start: Start) -> None:
+    place = costly(start, DERIVER_REPRESENTATION_BATCH_MAX_AGE_SECONDS="0")
+    place.say("s", ("alice", "I live in Oslo."))
+    place.clock.advance(days=4000)
+    assert waits(place)
+    place.say("s", *[("alice", LONG)] * 5)
+    place.work()
+    assert place.reasoner.said()[0][0] == "I live in Oslo."
+
+
+def test_what_waits_is_released_when_the_settings_change(start: Start) -> None:
+    place = costly(start, DERIVER_REPRESENTATION_BATCH_MAX_AGE_SECONDS="0")
+    place.say("s", ("alice", "I live in Oslo."))
+    retention.sweep(place.rt)
+    assert waits(place)
+    settings = place.rt.settings
+    place.rt.settings = replace(settings, deriver=replace(settings.deriver, flush_enabled=True))
+    retention.sweep(place.rt)
+    place.work()
+    assert place.reasoner.said() == [["I live in Oslo."]]
+
+
+def test_workers_are_woken_when_there_is_enough(start: Start) -> None:
+    place = costly(start)
+    woken: list[str] = []
+
+    class Recorder:
+        def wake(self, units: Collection[str]) -> None:
+            woken.extend(unit for unit in units if unit.startswith(outbox.REPRESENTATION))
+
+        def close(self) -> None:
+            pass
+
+    place.rt.storage = WakingStorage(place.rt.storage, Recorder())  # type: ignore[arg-type]
+    place.say("s", ("alice", "I live in Oslo."))
+    assert woken == []
+    place.say("s", *[("alice", LONG)] * 5)
+    assert woken == [place.tasks()[0].unit]
+
+
+def test_batches_are_bounded_by_the_words_of_all_speakers(start: Start) -> None:
+    place = costly(start, DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="400")
+    place.say("s", ("alice", "I live in Oslo."), ("bob", LONG), ("bob", LONG), ("bob", LONG), ("bob", LONG), ("alice", "I keep bees."))
+    place.clock.advance(hours=1)
+    place.work()
+    batches = [[m.content for m in r.messages if m.new] for r in place.reasoner.requests if r.observed == "alice"]
+    assert batches == [["I live in Oslo."], ["I keep bees."]]
+
+
+def test_the_message_before_is_shown_only_if_another_wrote_it(start: Start) -> None:
+    place = start()
+    place.say("s", ("alice", "I live in Oslo."))
+    place.work()
+    place.say("s", ("alice", "I keep bees."))
+    place.work()
+    place.say("s", ("bob", "Many?"))
+    place.say("s", ("alice", "Two hives."))
+    place.work()
+    shown = [[m.content for m in request.messages] for request in place.reasoner.requests if request.observed == "alice"]
+    assert shown == [["I live in Oslo."], ["I keep bees."], ["Many?", "Two hives."]]

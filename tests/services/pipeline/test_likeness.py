@@ -1,0 +1,144 @@
+"""Conclusions that say nearly the same as one that is held: counted again, or superseded by the fuller one; never merged wrongly."""
+
+from __future__ import annotations
+
+import pytest
+
+from memservice.domain.filters import where
+from memservice.domain.records import SUPERSEDED, Conclusion
+from memservice.domain.text.particulars import same_particulars
+from memservice.services.sessions import MemberConfig
+from memservice.services.tasks import outbox
+from memservice.spi.capabilities import Capability
+from services.pipeline.conftest import Start
+from support.pipeline.fakes import Lengths, Outside
+from support.pipeline.place import Place
+
+
+def semantic() -> Lengths:
+    """Texts that begin alike and are about as long are nearly the same to it."""
+    embedder = Lengths("lengths-1", Capability.SEMANTIC)
+    embedder.duplicate_distance = 0.05
+    return embedder
+
+
+@pytest.fixture(params=["inside", "outside"])
+def place(start: Start, request: pytest.FixtureRequest) -> Place:
+    if request.param == "inside":
+        return start(semantic(), EMBEDDER="lengths")
+    return start(semantic(), Outside(), EMBEDDER="lengths", VECTOR_STORE_TYPE="outside")
+
+
+def held(place: Place, observer: str = "alice") -> list[tuple[str, int]]:
+    return [(row.content, row.times_derived) for row in place.conclusions(observer, "alice")]
+
+
+def tell(place: Place, *said: str, session: str = "s") -> None:
+    for content in said:
+        place.say(session, ("alice", content))
+        place.work()
+
+
+def test_what_says_no_more_is_counted_and_not_stored(place: Place) -> None:
+    tell(place, "I am fond of green plums from Zwetschgau.", "I am fond of plums from Zwetschgau.")
+    assert held(place) == [("I am fond of green plums from Zwetschgau.", 2)]
+    assert (place.outcome("said_already"), place.outcome("stored"), place.counted("alice")) == (1, 1, 1)
+
+
+def test_what_says_more_supersedes_what_was_held(place: Place) -> None:
+    tell(place, "I am fond of plums from Zwetschgau.", "I am fond of green plums from Zwetschgau.")
+    assert held(place) == [("I am fond of green plums from Zwetschgau.", 2)]
+    assert (place.outcome("replaced"), place.outcome("stored"), place.counted("alice")) == (1, 2, 1)
+    with place.rt.storage.read() as view:
+        (old,) = view.rows.page(Conclusion, where(state=SUPERSEDED))
+    assert old.content == "I am fond of plums from Zwetschgau."
+    assert old.superseded_by == place.conclusions("alice")[0].key
+    assert old.internal["superseded"]
+
+
+def test_a_third_time_counts_on(place: Place) -> None:
+    tell(place, "I am fond of plums.", "I am fond of green plums.", "I am so fond of green plums.", "I am fond of plums.")
+    assert [times for _, times in held(place)] == [4]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I run 5 kilometres every morning.", "I run 7 kilometres every morning."),
+        ("I have two sisters in the north.", "I have ten sisters in the north."),
+        ("I went there with Anna in spring.", "I went there with Olga in spring."),
+        ("I like plums with my morning tea.", "I never like plums with my tea."),
+        ("I was there in March, by train.", "I was there in April, by train."),
+    ],
+)
+def test_what_differs_in_a_fact_is_kept_apart(place: Place, one: str, other: str) -> None:
+    tell(place, one, other)
+    assert held(place) == [(one, 1), (other, 1)]
+
+
+def test_sessions_are_kept_apart(place: Place) -> None:
+    tell(place, "I am fond of green plums.")
+    tell(place, "I am fond of plums.", session="t")
+    assert len(held(place)) == 2
+
+
+def test_each_observer_by_itself(place: Place) -> None:
+    tell(place, "I am fond of green plums.")
+    place.join("s", bob=MemberConfig(observe_others=True))
+    tell(place, "I am fond of plums.")
+    assert held(place) == [("I am fond of green plums.", 2)]
+    assert held(place, "bob") == [("I am fond of plums.", 1)]
+
+
+def test_it_can_be_switched_off(start: Start) -> None:
+    place = start(semantic(), EMBEDDER="lengths", DERIVER_DEDUPLICATE="false")
+    tell(place, "I am fond of green plums.", "I am fond of plums.")
+    assert len(held(place)) == 2
+
+
+def test_an_embedder_that_does_not_understand_merges_nothing(start: Start) -> None:
+    embedder = Lengths()
+    embedder.duplicate_distance = 0.05
+    place = start(embedder, EMBEDDER="lengths")
+    tell(place, "I am fond of green plums.", "I am fond of plums.")
+    assert len(held(place)) == 2
+
+
+def test_an_embedder_that_is_away_loses_nothing(start: Start) -> None:
+    embedder = semantic()
+    place = start(embedder, EMBEDDER="lengths", DERIVER_FLUSH_ENABLED="true")
+    tell(place, "I am fond of green plums.")
+    embedder.fails = 1
+    place.say("s", ("alice", "I am fond of plums."))
+    (unit,) = [unit for unit in place.ready() if unit.startswith(outbox.REPRESENTATION)]
+    place.run(unit)
+    assert len(held(place)) == 2
+    place.work()
+    assert place.tasks(outbox.EMBED, state="pending") == []
+
+
+def test_the_vectors_that_were_compared_are_stored(start: Start) -> None:
+    embedder = semantic()
+    place = start(embedder, EMBEDDER="lengths", EMBED_MESSAGES="false")
+    tell(place, "I am fond of green plums.")
+    assert embedder.asked == [["I am fond of green plums."]]
+    assert place.tasks(outbox.EMBED) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Alice likes plums.", "Alice is fond of plums.", True),
+        ("Alice likes plums.", "Bob likes plums.", False),
+        ("Alice's dog barks.", "The dog of Alice barks.", True),
+        ("Alice has 3 cats.", "Alice has 3 small cats.", True),
+        ("Alice has 3 cats.", "Alice has three cats.", False),
+        ("Alice doesn't eat fish.", "Alice does not eat fish.", True),
+        ("Alice eats fish.", "Alice does not eat fish.", False),
+        ("Alice was born on 1.5.1990.", "Alice was born on 5.1.1990.", False),
+        ("小明住在北京", "小红住在北京", False),
+        ("小明住在北京。", "小明住在北京", True),
+    ],
+)
+def test_particulars(one: str, other: str, same: bool) -> None:
+    assert same_particulars(one, other) is same_particulars(other, one) is same

@@ -1,0 +1,118 @@
+"""Plugins that have a word in what is stored are asked before the transaction, and heard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from memservice.domain.errors import Refused
+from memservice.domain.records import Conclusion, Message
+from memservice.services import conclusions, messages
+from memservice.services.conclusions import ConclusionDraft
+from memservice.services.paging import Paging
+from memservice.services.sessions import MemberConfig
+from support.pipeline.fakes import Listener
+from support.pipeline.place import WHO, WORKSPACE, Place
+
+Start = Callable[..., Place]
+
+
+def test_a_message_is_stored_as_the_listener_changed_it(start: Start) -> None:
+    listener = Listener()
+    listener.on_message = lambda message: replace(message, content=message.content.replace("4111 1111", "[card]"))
+    place = start(listener)
+    (stored,) = place.say("s", ("alice", "My number is 4111 1111, keep it."))
+    assert stored.content == "My number is [card], keep it."
+    place.work()
+    assert place.texts("alice") == ["My number is [card], keep it."]
+    with place.rt.storage.read() as view:
+        assert [message.content for message in view.rows.page(Message)] == ["My number is [card], keep it."]
+
+
+def test_a_message_that_a_listener_refuses_is_not_stored_nor_are_those_beside_it(start: Start) -> None:
+    listener = Listener()
+
+    def refuse(message: Message) -> None:
+        if "secret" in message.content:
+            raise Refused("no secrets here")
+
+    listener.on_message = refuse
+    place = start(listener)
+    with pytest.raises(Refused, match="no secrets"):
+        place.say("s", ("alice", "I like tea."), ("alice", "My secret is safe."))
+    assert messages.page(place.rt, WHO, WORKSPACE, "s", None, Paging(1, 50, False)).total == 0
+    assert place.tasks(None) == []
+
+
+def test_a_conclusion_that_a_listener_refuses_is_not_stored_and_counted(start: Start) -> None:
+    listener = Listener()
+    listener.on_conclusion = lambda conclusion: "password" not in conclusion.content
+    place = start(listener)
+    place.say("s", ("alice", "I like tea.\nMy password is tea."))
+    place.work()
+    assert place.texts("alice") == ["I like tea."]
+    (task,) = place.tasks()
+    assert (task.outcome["statements"], task.outcome["refused"], task.outcome["stored"]) == (2, 1, 1)
+    assert place.counted("alice") == 1
+
+
+def test_a_listener_may_refuse_what_one_observer_holds(start: Start) -> None:
+    listener = Listener()
+    listener.on_conclusion = lambda conclusion: conclusion.observer == conclusion.observed
+    place = start(listener)
+    place.join("s", bob=MemberConfig(observe_others=True))
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    assert place.texts("alice") == ["I like tea."]
+    assert place.texts("bob", "alice") == []
+
+
+def test_a_listener_sees_what_is_about_to_be_stored_and_may_use_the_store(start: Start) -> None:
+    listener = Listener()
+    place = start(listener)
+    seen: list[Conclusion] = []
+
+    def look(conclusion: Conclusion) -> None:
+        # Inside a transaction this would be a write inside a write.
+        place.rt.storage.write(lambda view: view.facts.set("listener", conclusion.content))
+        seen.append(conclusion)
+
+    listener.on_conclusion = look
+    (message,) = place.say("s", ("alice", "I like tea."))
+    place.work()
+    (conclusion,) = seen
+    assert (conclusion.content, conclusion.observer, conclusion.observed, conclusion.session) == ("I like tea.", "alice", "alice", "s")
+    assert conclusion.message_keys == [message.key]
+    with place.rt.storage.read() as view:
+        assert view.facts.get("listener") == "I like tea."
+
+
+def test_a_listener_that_fails_fails_the_task_alone(start: Start) -> None:
+    listener = Listener()
+
+    def stumble(conclusion: Conclusion) -> None:
+        if "tea" in conclusion.content:
+            raise ZeroDivisionError("in a plugin")
+
+    listener.on_conclusion = stumble
+    place = start(listener, WORKER_MAX_ATTEMPTS="1")
+    place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
+    place.work()
+    assert place.texts("alice") == ["I own a boat."]
+    assert [task.last_error for task in place.tasks()] == ["ZeroDivisionError: in a plugin", None]
+
+
+def test_a_conclusion_of_a_caller_that_a_listener_refuses_refuses_the_request(start: Start) -> None:
+    listener = Listener()
+    listener.on_conclusion = lambda conclusion: "password" not in conclusion.content
+    place = start(listener)
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    drafts = [ConclusionDraft("Alice sails", "alice", "alice"), ConclusionDraft("Her password is tea", "alice", "alice")]
+    with pytest.raises(Refused, match="Conclusion 1 was refused"):
+        conclusions.create(place.rt, WHO, WORKSPACE, drafts)
+    assert place.texts("alice") == ["I like tea."]
+    conclusions.create(place.rt, WHO, WORKSPACE, drafts[:1])
+    assert sorted(place.texts("alice")) == ["Alice sails", "I like tea."]

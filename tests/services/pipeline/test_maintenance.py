@@ -1,0 +1,249 @@
+"""What is over is erased in time, and leases of processes that have ended are freed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memservice.domain.filters import where
+from memservice.domain.records import DONE, FAILED, SUPERSEDED, Conclusion, Fact, IdempotencyKey, Message, Task
+from memservice.services import (
+    conclusions,
+    deletion,
+)
+from memservice.services.tasks import lease_owner
+from memservice.spi.storage import View
+from memservice.worker import retention
+from memservice.worker.housekeeping import Tending
+from support.pipeline.place import WHO, WORKSPACE, Place
+
+Start = Callable[..., Place]
+
+
+def pass_time(place: Place, **by: float) -> None:
+    """The clock runs that far, and does not jump."""
+    place.clock.advance(**by)
+    place.rt.storage.write(lambda view: view.rows.delete(Fact, where(name=retention.FACT)))
+
+
+def fail(request: object) -> None:
+    raise RuntimeError("no")
+
+
+def test_done_tasks_are_erased_after_their_time_and_failed_ones_after_theirs(start: Start) -> None:
+    place = start(WORKER_MAX_ATTEMPTS="1")
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    place.reasoner.act = fail
+    place.say("s", ("alice", "I own a boat."))
+    place.work()
+    place.clock.advance(hours=11.9)
+    assert retention.sweep(place.rt).total() == 0
+    place.clock.advance(hours=0.2)
+    assert retention.sweep(place.rt)["done tasks"] == 1
+    assert [task.state for task in place.tasks()] == ["failed"]
+    pass_time(place, days=29.4)
+    assert retention.sweep(place.rt).total() == 0
+    pass_time(place, days=0.2)
+    assert retention.sweep(place.rt)["failed tasks"] == 1
+    assert place.tasks(None) == []
+
+
+def test_each_sweep_lets_the_store_go_of_what_was_erased_for_a_while(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[bool] = [True, True, False]
+    monkeypatch.setattr(place.rt.storage, "reclaim", lambda: steps.pop(0))
+    retention.sweep(place.rt)
+    assert steps == [], "until there is no more"
+    place.clock.advance(minutes=2)
+    monkeypatch.setattr(retention, "RECLAIM_SECONDS", 0.1)
+    monkeypatch.setattr(place.rt.storage, "reclaim", lambda: True)
+    began = time.monotonic()
+    retention.sweep(place.rt)
+    assert time.monotonic() - began < 5, "the next sweep goes on"
+
+
+def test_what_users_wrote_is_not_left_in_the_file_after_its_workspace(place: Place) -> None:
+    if place.rt.storage.name != "sqlite":
+        pytest.skip("a matter of SQLite's file")
+    folder = Path(place.rt.settings.db.connection_uri.removeprefix("sqlite:///")).parent
+
+    def written() -> int:
+        return sum(file.read_bytes().count(b"zorbmarker") for file in folder.glob("*.db*"))
+
+    place.say("s", *[("alice", f"I keep zorbmarker{number} bees.") for number in range(50)])
+    place.work()
+    assert written() > 50
+    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
+    place.work()
+    deletion.delete_workspace(place.rt, WHO, WORKSPACE)
+    place.work()
+    retention.sweep(place.rt)
+    assert written() == 0
+
+
+def test_pending_tasks_are_never_erased(place: Place) -> None:
+    place.say("s", ("alice", "I like tea."))
+    place.clock.advance(days=1_000)
+    assert retention.sweep(place.rt).total() == 0
+    place.work()
+    assert place.texts("alice") == ["I like tea."]
+
+
+def test_conclusions_that_users_deleted_are_erased_and_superseded_ones_kept(place: Place) -> None:
+    place.say("s", ("alice", "I like tea.\nI own a boat.\nI sing."))
+    place.work()
+    tea, boat, song = place.conclusions("alice")
+    conclusions.delete(place.rt, WHO, WORKSPACE, tea.uid)
+    place.rt.storage.write(lambda view: view.conclusions.put([replace(boat, state=SUPERSEDED, superseded_by=song.key)]))
+    place.clock.advance(minutes=4.9)
+    assert retention.sweep(place.rt).total() == 0
+    place.clock.advance(minutes=0.2)
+    assert retention.sweep(place.rt)["deleted conclusions"] == 1
+    with place.rt.storage.read() as view:
+        assert {row.uid for row in view.rows.page(Conclusion)} == {boat.uid, song.uid}
+
+
+def test_one_process_sweeps_at_a_time(place: Place) -> None:
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    place.clock.advance(hours=13)
+    lease = place.rt.storage.write(lambda view: view.tasks.claim(retention.UNIT, "another", place.clock(), 60))
+    assert lease is not None
+    assert retention.sweep(place.rt).total() == 0
+    assert len(place.tasks()) == 1
+    place.rt.storage.write(lambda view: view.tasks.release(lease))
+    assert retention.sweep(place.rt).total() == 1
+
+
+@pytest.fixture
+def ended_pid() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait(30)
+    return process.pid
+
+
+def test_leases_of_ended_processes_of_this_machine_are_freed_and_no_others(place: Place, ended_pid: int) -> None:
+    here = lease_owner._machine()
+    mine = lease_owner.this_process()
+    started = mine.split("|")[4]
+    parent = f"{here}|{os.getppid()}||x"
+    gone = {f"{here}|{ended_pid}|1|x", f"{here}|{os.getpid()}|1|x", f"{here}|{os.getpid()}|{started}|a claim that is over"}
+    host, boot, namespace = here.split("|")
+    elsewhere = {f"elsewhere|{boot}|{namespace}", f"{host}|another-boot|{namespace}", f"{host}|{boot}|1", host}
+    others = {f"{machine}|{ended_pid}|1|x" for machine in elsewhere}
+    there = {mine, parent, *others, "somebody", f"{here}|none|1|x", f"{here}|{ended_pid}"}
+    for number, name in enumerate(sorted(gone | there)):
+        place.rt.storage.write(lambda view, n=number, o=name: view.tasks.claim(f"unit:{n}", o, place.clock(), 60))  # type: ignore[misc]
+    assert retention.free_abandoned(place.rt) == len(gone)
+    with place.rt.storage.read() as view:
+        assert {lease.owner for lease in view.tasks.leases()} == there
+    assert retention.free_abandoned(place.rt) == 0
+    lease_owner.ended(mine)
+    assert retention.free_abandoned(place.rt) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/ns/pid").exists(), reason="PID namespaces are read from /proc, as Linux has it")
+def test_a_process_of_another_pid_namespace_is_not_judged_by_its_pid() -> None:
+    """As containers with one host name are: the pid of one means something else, or nothing, in the other."""
+    host, boot, namespace, pid, started, unique = lease_owner.this_process().split("|")
+    other = [host, boot, str(int(namespace) + 1), pid, started, unique]
+    assert lease_owner.is_gone("|".join([host, boot, namespace, pid, "1", unique]))
+    assert not lease_owner.is_gone("|".join([*other[:4], "1", unique]))
+    assert not lease_owner.is_gone("|".join([host, "another boot", namespace, pid, "1", unique]))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the state of a process is read from /proc, as Linux has it")
+def test_who_has_ended_and_whose_parent_does_not_care_is_gone(place: Place) -> None:
+    """As it may be for ever where a container has no init process."""
+    process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+    name = f"{lease_owner._machine()}|{process.pid}|{lease_owner._started(process.pid)}|x"
+    assert not lease_owner.is_gone(name)
+    process.kill()  # and nobody waits for it
+    deadline = time.monotonic() + 30
+    while not lease_owner.is_gone(name):
+        assert time.monotonic() < deadline, "it is taken to be alive"
+        time.sleep(0.01)
+    assert process.poll() is not None
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+def test_a_unit_of_an_ended_process_is_taken_over_at_once(place: Place, ended_pid: int) -> None:
+    place.say("s", ("alice", "I like tea."))
+    unit = place.unit()
+    dead = f"{lease_owner._machine()}|{ended_pid}|1|x"
+    place.rt.storage.write(lambda view: view.tasks.claim(unit, dead, place.clock(), 300))
+    assert place.work() == []
+    retention.free_abandoned(place.rt)
+    place.work()
+    assert [c.times_derived for c in place.conclusions("alice")] == [1]
+
+
+def test_every_kind_is_erased_by_portions_and_in_turns(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No transaction holds the only lock of a SQLite store for long, and other work need not wait until all is erased."""
+    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 3)
+    place = start()
+    stored = [
+        [Task(uid=f"{state} {n}", kind="k", unit="u", state=state, finished_at=place.clock(), **times(place)) for n in range(7)]
+        for state in (DONE, FAILED)
+    ]
+    place.rt.storage.write(lambda view: [view.tasks.add(tasks) for tasks in stored])
+    said = place.say("s", ("alice", "I like tea."))[0]
+    place.rt.storage.write(lambda view: view.rows.put([key(place, said, n) for n in range(7)]))
+    most: list[int] = []
+    delete = place.rt.storage.write
+    place.clock.advance(days=31)
+
+    def counted(fn: Callable[[View], Any]) -> Any:
+        result = delete(fn)
+        if isinstance(result, int) and not isinstance(result, bool):
+            most.append(result)
+        return result
+
+    monkeypatch.setattr(place.rt.storage, "write", counted)
+    swept = retention.sweep(place.rt)
+    assert {name: number for name, number in swept.items() if number} == {
+        "done tasks": 7,
+        "failed tasks": 7,
+        "idempotency keys": 7,
+    }
+    assert max(most) == 3
+    assert not swept.unfinished
+
+
+def test_a_long_purge_goes_on_at_the_next_look(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(retention, "TURN_SECONDS", 0.0)
+    place = start()
+    tasks = [Task(uid=str(n), kind="k", unit="u", state=DONE, finished_at=place.clock(), **times(place)) for n in range(7)]
+    place.rt.storage.write(lambda view: view.tasks.add(tasks))
+    place.clock.advance(days=1)
+    tending = Tending(place.rt)
+    left = []
+    for _ in range(4):
+        tending.look()
+        left.append(len(place.tasks(None)))
+    assert left == [4, 1, 0, 0]
+
+
+def times(place: Place) -> dict[str, Any]:
+    return {"not_before": place.clock(), "created_at": place.clock()}
+
+
+def key(place: Place, said: Message, number: int) -> IdempotencyKey:
+    return IdempotencyKey(
+        workspace_key=said.workspace_key,
+        session_key=said.session_key,
+        digest=f"k{number}",
+        request="r",
+        message_keys=[said.key],
+        created_at=place.clock(),
+    )

@@ -1,0 +1,337 @@
+"""The vector index and the rows are compared, and made to agree again; an index that is away costs delay and nothing else."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memservice.domain.filters import where
+from memservice.domain.records import Conclusion, Space, Task
+from memservice.pipeline.indexing import reconcile
+from memservice.services import conclusions
+from memservice.services.conclusions import ConclusionDraft
+from memservice.services.retrieval import circuit_breaker
+from memservice.services.tasks import outbox
+from memservice.spi.capabilities import Capability
+from memservice.spi.storage import Pooled, PoolState
+from memservice.spi.vectors import VectorHit, VectorRow
+from memservice.telemetry.events import SyncVectorsCompleted
+from memservice.worker.housekeeping import Tending
+from support.pipeline.fakes import Lengths, Outside
+from support.pipeline.place import WHO, WORKSPACE, Place
+
+Start = Callable[..., Place]
+PAIR = {"observer": "alice", "observed": "alice"}
+INTERVAL = 300.0
+
+
+@pytest.fixture
+def index() -> Outside:
+    return Outside()
+
+
+@pytest.fixture
+def place(start: Start, index: Outside) -> Place:
+    made = start(index, VECTOR_STORE_TYPE="outside")
+    made.say("s", ("alice", "I like tea.\nI own a boat.\nI live in Ghent."))
+    made.work()
+    assert len(index.rows) == 3
+    return made
+
+
+def told(place: Place) -> list[SyncVectorsCompleted]:
+    found: list[SyncVectorsCompleted] = []
+    place.rt.event_listeners.append(lambda event, at: found.append(event) if isinstance(event, SyncVectorsCompleted) else None)
+    return found
+
+
+def compare(place: Place) -> None:
+    """A whole round, and the work that comes of it."""
+    place.clock.advance(seconds=INTERVAL)
+    while reconcile.look(place.rt) == 0.0:
+        pass
+    place.work()
+
+
+def keys(index: Outside) -> set[int]:
+    return {key for _, key in index.rows}
+
+
+def live(place: Place) -> set[int]:
+    return {conclusion.key for conclusion in place.conclusions("alice")}
+
+
+def texts(place: Place, query: str) -> list[str]:
+    return [found.content for found in conclusions.query(place.rt, WHO, WORKSPACE, query, 5, filters=PAIR)]
+
+
+def test_what_agrees_is_left_alone(place: Place, index: Outside) -> None:
+    events = told(place)
+    compare(place)
+    assert (place.tasks(outbox.MEND), events) == ([], [])
+
+
+def test_missing_vectors_are_made_and_orphans_taken_out(place: Place, index: Outside) -> None:
+    events = told(place)
+    (space, gone), (_, other), _ = sorted(index.rows)
+    orphan = index.rows.pop((space, gone))
+    index.rows.pop((space, other))
+    index.rows[space, 9_999] = VectorRow(9_999, "x", orphan.vector)
+    compare(place)
+    assert keys(index) == live(place)
+    (task,) = place.tasks(outbox.MEND)
+    assert (task.state, task.outcome["synced"], task.outcome["cleaned"]) == ("done", 2, 1)
+    assert task.unit == place.tasks(outbox.EMBED)[0].unit
+    (event,) = events
+    assert (event.documents_synced, event.documents_cleaned, event.documents_failed) == (2, 1, 0)
+    assert (event.message_embeddings_synced, event.message_embeddings_failed) == (0, 0)
+    assert event.total_duration_ms > 0
+    compare(place)
+    assert len(place.tasks(outbox.MEND)) == 1
+
+
+def test_an_index_that_lost_everything_is_filled_again_in_portions(place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconcile, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("memservice.pipeline.indexing.embed.MAX_ROWS", 1)
+    index.rows.clear()
+    compare(place)
+    assert keys(index) == live(place)
+    assert [len(task.payload["keys"]) for task in place.tasks(outbox.MEND)] == [1, 1], "what is left of them: the last step's"
+    assert place.outcome("synced") == 3
+
+
+def test_a_side_that_is_ahead_waits_for_the_other(place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Portions of both sides end at different keys where one side lacks some: beyond the lower end nothing is known."""
+    monkeypatch.setattr(reconcile, "ROWS_AT_ONCE", 2)
+    (space_key, _), (_, second), (_, third) = sorted(index.rows)
+    with place.rt.storage.read() as view:
+        (space,) = [space for space in view.rows.page(Space) if space.key == space_key]
+    without = index.rows.pop((space_key, second))
+    assert reconcile.compare(place.rt, space, 0) == reconcile.Compared([second], [], second), "the third has a row further on"
+    index.rows[space_key, second] = without
+    place.rt.storage.write(lambda view: view.rows.delete(Conclusion, where(key=second)))
+    assert reconcile.compare(place.rt, space, 0) == reconcile.Compared([], [second], second), "the third has a vector further on"
+    assert reconcile.compare(place.rt, space, second) == reconcile.Compared([], [], None)
+    assert third in keys(index)
+
+
+def test_a_round_goes_on_where_it_was(place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconcile, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(reconcile, "TURN_SECONDS", 0.0)
+    real, steps = reconcile._step, []
+
+    def one_step(rt: Any, progress: Any) -> Any:
+        steps.append((progress.space, progress.after))
+        return real(rt, progress)
+
+    monkeypatch.setattr(reconcile, "_step", one_step)
+    index.rows.clear()
+    place.clock.advance(seconds=INTERVAL)
+    assert reconcile.look(place.rt) == 0.0
+    assert len(steps) == 1
+    with place.rt.storage.read() as view:
+        kept = json.loads(view.facts.get(reconcile.FACT) or "")
+    assert (kept["ended"], kept["after"]) == (None, min(live(place)))
+    while reconcile.look(place.rt) == 0.0:
+        pass
+    assert len(set(steps)) == len(steps), "nothing is compared twice"
+
+
+def test_only_one_process_compares(place: Place, index: Outside) -> None:
+    index.rows.clear()
+    place.clock.advance(seconds=INTERVAL)
+    lease = place.rt.storage.write(lambda view: view.tasks.claim(reconcile.UNIT, "another", place.clock(), 60))
+    assert lease is not None
+    assert reconcile.look(place.rt) == INTERVAL
+    assert place.tasks(outbox.MEND) == []
+    place.rt.storage.write(lambda view: view.tasks.release(lease))
+    compare(place)
+    assert keys(index) == live(place)
+
+
+def test_between_rounds_nothing_is_asked(place: Place, index: Outside) -> None:
+    compare(place)
+    asked = index.asked
+    assert 0 < reconcile.look(place.rt) <= INTERVAL
+    tending = Tending(place.rt)
+    tending.look()
+    tending.look()
+    assert index.asked == asked
+
+
+def test_rows_whose_task_is_pending_are_not_missing(place: Place, index: Outside) -> None:
+    index.away = True
+    conclusions.create(place.rt, WHO, WORKSPACE, [ConclusionDraft("Alice sings.", "alice", "alice")])
+    place.work()
+    assert place.tasks(outbox.EMBED, state="pending")
+    index.away = False
+    place.clock.advance(seconds=1)
+    while reconcile.look(place.rt) == 0.0:
+        pass
+    assert place.tasks(outbox.MEND) == []
+
+
+def test_a_row_that_came_back_to_life_keeps_its_vector(place: Place, index: Outside) -> None:
+    (space,) = {space for space, _ in index.rows}
+    some = sorted(keys(index))
+    task = outbox.mend(place.rt, "conclusion", place.tasks(outbox.EMBED)[0].workspace_key or 0, [], some)
+    place.rt.storage.write(lambda view: view.tasks.add([task]))
+    place.work()
+    assert sorted(keys(index)) == some
+    assert {place for place, _ in index.rows} == {space}
+
+
+def test_texts_in_which_the_embedder_finds_nothing_are_not_missing(place: Place, index: Outside) -> None:
+    conclusions.create(place.rt, WHO, WORKSPACE, [ConclusionDraft("!!!", "alice", "alice")])
+    place.work()
+    assert len(live(place)) == 4
+    assert len(index.rows) == 3
+    compare(place)
+    assert place.tasks(outbox.MEND) == []
+
+
+def test_rows_that_an_embedder_missed_are_mended_inside_the_storage_too(start: Start) -> None:
+    embedder = Lengths("lengths-1", Capability.SEMANTIC)
+    place = start(embedder, EMBEDDER="lengths", WORKER_MAX_ATTEMPTS="1")
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    embedder.fails = 10
+    place.say("s", ("alice", "I own a boat."))
+    place.work()
+    assert {task.state for task in place.tasks(outbox.EMBED)} == {"done", "failed"}
+    events = told(place)
+    embedder.fails = 0
+    compare(place)
+    with place.rt.storage.read() as view:
+        assert [place.rt.vectors.count(view, space) for space in view.rows.page(Space)] == [2, 2]
+    assert sorted((event.documents_synced, event.message_embeddings_synced) for event in events) == [(0, 1), (1, 0)]
+
+
+def test_what_cannot_be_mended_is_told(start: Start, index: Outside) -> None:
+    embedder = Lengths()
+    place = start(embedder, index, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside", WORKER_MAX_ATTEMPTS="1")
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    index.rows.clear()
+    embedder.fails = 10
+    events = told(place)
+    compare(place)
+    assert [(event.documents_synced, event.documents_failed) for event in events] == [(0, 1)]
+
+
+# An index that is away
+
+
+def test_while_the_index_is_away_writes_go_on_and_text_answers(place: Place, index: Outside) -> None:
+    index.away = True
+    conclusions.create(place.rt, WHO, WORKSPACE, [ConclusionDraft("Alice sings.", "alice", "alice")])
+    place.say("s", ("alice", "I keep bees."))
+    place.work()
+    assert "I keep bees." in place.texts("alice")
+    assert texts(place, "bees")[0] == "I keep bees."
+    pending = place.tasks(outbox.EMBED, state="pending")
+    assert pending
+    assert pending[0].last_error == "IndexUnavailable: the index is away"
+    conclusions.delete(place.rt, WHO, WORKSPACE, place.conclusions("alice")[0].uid)
+    place.work()
+    for _ in range(40):  # far longer than a task that fails by itself is tried
+        place.clock.advance(seconds=61)
+        place.work()
+    assert {task.state for task in place.tasks(outbox.EMBED)} == {"done", "pending"}, "none of them rests"
+    index.away = False
+    place.clock.advance(seconds=73)
+    place.work()
+    assert keys(index) == live(place)
+    assert {task.state for task in place.tasks(None)} == {"done"}
+
+
+def test_an_index_that_is_away_is_not_asked_by_every_search(place: Place, index: Outside) -> None:
+    index.away = True
+    before = index.asked
+    for _ in range(10):
+        assert texts(place, "tea")
+    assert index.asked == before + 1
+    index.away = False
+    circuit_breaker.of(place.rt).answered("the vector index")
+    texts(place, "tea")
+    assert index.asked > before + 1
+
+
+def test_no_connection_is_held_while_the_index_is_asked(start: Start) -> None:
+    class Looks(Outside):
+        pooled: Pooled
+        held: list[PoolState | None]
+
+        def query(self, *args: Any, **options: Any) -> list[VectorHit]:
+            self.held.append(self.pooled.pool())
+            return super().query(*args, **options)
+
+    index = Looks()
+    index.held = []
+    place = start(index, VECTOR_STORE_TYPE="outside")
+    storage: object = place.rt.storage
+    if not isinstance(storage, Pooled):
+        pytest.skip("this storage has no connections")
+    index.pooled = storage
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    index.held.clear()
+    assert texts(place, "tea") == ["I like tea."]
+    assert [state.in_use for state in index.held if state is not None] == [0]
+
+
+def test_an_index_that_hangs_is_waited_for_within_the_bound(start: Start) -> None:
+    class Hangs(Outside):
+        answers = threading.Event()
+        waited_to_the_end = False
+
+        def query(self, *args: Any, **options: Any) -> list[VectorHit]:
+            self.waited_to_the_end |= not self.answers.wait(30)
+            return super().query(*args, **options)
+
+    index = Hangs()
+    index.answers.set()
+    place = start(index, VECTOR_STORE_TYPE="outside", VECTOR_STORE_QUERY_TIMEOUT_SECONDS="0.1")
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    index.answers.clear()
+    assert texts(place, "tea") == ["I like tea."]
+    index.answers.set()
+    assert not index.waited_to_the_end
+
+
+def test_a_round_that_meets_an_index_that_is_away_is_tried_again_later(
+    place: Place, index: Outside, caplog: pytest.LogCaptureFixture
+) -> None:
+    index.rows.clear()
+    index.away = True
+    compare(place)
+    assert "the index is away" in caplog.text
+    assert place.tasks(outbox.MEND) == []
+    index.away = False
+    compare(place)
+    assert keys(index) == live(place)
+
+
+def test_an_index_that_is_away_costs_no_calls_of_the_embedder(start: Start, index: Outside) -> None:
+    embedder = Lengths()
+    place = start(embedder, index, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside")
+    index.away = True
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    for _ in range(5):
+        place.clock.advance(seconds=75)
+        place.work()
+    (task,) = place.tasks(outbox.EMBED)
+    assert (task.attempts, len(embedder.asked)) == (6, 1)
+    assert isinstance(task, Task)
+    index.away = False
+    place.clock.advance(seconds=75)
+    place.work()
+    assert len(index.rows) == 1
+    assert np.isfinite(next(iter(index.rows.values())).vector).all()

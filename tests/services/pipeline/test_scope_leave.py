@@ -1,0 +1,344 @@
+"""Taking sessions out of a scope, and putting them in again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import pytest
+
+from memservice.domain.filters import where
+from memservice.domain.ids import fingerprint, new_uid
+from memservice.domain.records import DELETED, LIVE, SUPERSEDED, Conclusion
+from memservice.pipeline.handler import Prepared
+from memservice.pipeline.scopes import (
+    backfill as scope_backfill,
+)
+from memservice.pipeline.scopes import (
+    removal as scope_removal,
+)
+from memservice.services import (
+    conclusions,
+    scopes,
+)
+from memservice.services.conclusions import ConclusionDraft, ensure_collection
+from memservice.services.indexing import index_conclusions
+from memservice.services.tasks import outbox
+from memservice.spi.storage import View
+from memservice.worker.runner import HANDLERS
+from support.pipeline.fakes import Lengths, Outside
+from support.pipeline.place import WHO, WORKSPACE, Place
+
+Start = Callable[..., Place]
+SCOPE = "scope.team"
+
+
+@pytest.fixture(autouse=True)
+def dreamless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dreams are enqueued but not dreamt here."""
+
+    class Sleepless:
+        def batch(self, rt: object, pending: object) -> int:
+            return 1
+
+        def prepare(self, rt: object, tasks: object) -> Any:
+            return Prepared(lambda view: {})
+
+    monkeypatch.setitem(HANDLERS, outbox.DREAM, Sleepless())
+
+
+def take_in(place: Place, session: str = "s") -> None:
+    scopes.get_or_create(place.rt, WHO, WORKSPACE, "team", None)
+    scopes.add_sessions(place.rt, WHO, WORKSPACE, "team", [session])
+
+
+def take_out(place: Place, session: str = "s") -> None:
+    scopes.remove_session(place.rt, WHO, WORKSPACE, "team", session)
+
+
+def states(place: Place, observer: str = SCOPE, **values: Any) -> dict[str, str]:
+    """States of all conclusions of an observer, by content."""
+    with place.rt.storage.read() as view:
+        return {row.content: row.state for row in view.rows.page(Conclusion, where(observer=observer, **values))}
+
+
+def derived(place: Place, content: str, *sources: str, **values: Any) -> Conclusion:
+    """Store what the scope concluded of alice, from conclusions with these contents."""
+
+    def store(view: View) -> Conclusion:
+        found = view.rows.page(Conclusion, where(observer=SCOPE, observed="alice"))
+        rests_on = [row.uid for row in found if row.content in sources]
+        assert len(rests_on) == len(sources)
+        session_key, session = found[0].session_key, found[0].session
+        pair = view.peers.by_keys([found[0].observer_key, found[0].observed_key])
+        collection = ensure_collection(place.rt, view, pair[found[0].observer_key], pair[found[0].observed_key])
+        row = Conclusion(
+            uid=new_uid(),
+            workspace_key=collection.workspace_key,
+            collection_key=collection.key,
+            observer_key=collection.observer_key,
+            observed_key=collection.observed_key,
+            session_key=session_key,
+            observer=SCOPE,
+            observed="alice",
+            session=session,
+            content=content,
+            fingerprint=fingerprint(content),
+            level="deductive",
+            source_ids=rests_on,
+            said_at=place.clock(),
+            created_at=place.clock(),
+        )
+        (stored,) = view.conclusions.put([replace(row, **values)])
+        view.tasks.add(index_conclusions(place.rt, view, collection.workspace_key, [stored]))
+        return stored
+
+    return place.rt.storage.write(store)
+
+
+def known(place: Place) -> None:
+    """The scope knows things from two sessions, and has drawn conclusions."""
+    place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
+    place.say("kept", ("alice", "I sing."))
+    place.work()
+    take_in(place)
+    take_in(place, "kept")
+    place.work()
+    derived(place, "likes warm drinks", "I like tea.")
+    derived(place, "likes cups", "likes warm drinks", "I sing.")
+    derived(place, "is musical", "I sing.")
+
+
+def test_what_the_scope_knows_from_the_session_goes_and_all_that_rests_on_it(place: Place) -> None:
+    known(place)
+    place.clock.advance(seconds=5)
+    take_out(place)
+    place.work()
+    assert states(place) == {
+        "I like tea.": DELETED,
+        "I own a boat.": DELETED,
+        "I sing.": LIVE,
+        "likes warm drinks": DELETED,
+        "likes cups": DELETED,
+        "is musical": LIVE,
+    }
+    assert place.counted(SCOPE, "alice") == 1
+    assert place.texts("alice") == ["I like tea.", "I own a boat.", "I sing."], "what alice holds herself stays"
+    with place.rt.storage.read() as view:
+        gone = view.rows.page(Conclusion, where(observer=SCOPE, state=DELETED))
+    assert {row.deleted_at for row in gone} == {place.clock()}
+    pair = {"observer": SCOPE, "observed": "alice"}
+    found = conclusions.query(place.rt, WHO, WORKSPACE, "tea boat warm drinks", 10, filters=pair)
+    assert {row.content for row in found} <= {"I sing.", "is musical"}, "nor is it found any more"
+    (task,) = place.tasks(outbox.SCOPE_REMOVAL)
+    assert task.outcome == {"explicit": 2, "derived": 2}
+
+
+def test_what_was_superseded_goes_with_it_and_provenance_is_followed_through_it(place: Place) -> None:
+    known(place)
+    heir = derived(place, "drinks a lot of tea", "likes warm drinks")
+
+    def supersede(view: Any) -> None:
+        view.rows.change(Conclusion, where(content="likes warm drinks"), state=SUPERSEDED, superseded_by=heir.key)
+
+    place.rt.storage.write(supersede)
+    take_out(place)
+    place.work()
+    assert states(place)["drinks a lot of tea"] == DELETED
+    assert states(place)["likes warm drinks"] == DELETED
+
+
+def test_a_statement_that_gave_way_goes_too_and_what_rests_on_it(place: Place) -> None:
+    known(place)
+
+    def supersede(view: Any) -> None:
+        heir = view.rows.get(Conclusion, where(observer=SCOPE, content="I own a boat."))
+        view.rows.change(Conclusion, where(observer=SCOPE, content="I like tea."), state=SUPERSEDED, superseded_by=heir.key)
+
+    place.rt.storage.write(supersede)
+    take_out(place)
+    place.work()
+    assert {states(place)[content] for content in ("I like tea.", "I own a boat.", "likes warm drinks", "likes cups")} == {DELETED}
+    assert states(place)["is musical"] == LIVE
+
+
+def test_the_card_is_written_anew_and_what_is_left_is_consolidated(place: Place) -> None:
+    known(place)
+    before = len(place.tasks(outbox.DREAM))
+    take_out(place)
+    place.work()
+    asked = [task.payload for task in place.tasks(outbox.DREAM)][before:]
+    assert [(payload["type"], payload["rebuild"], payload["trigger"]) for payload in asked] == [
+        ("card_refresh", True, "scope_removal"),
+        ("omni", False, "scope_removal"),
+    ]
+
+
+def test_copying_lets_the_scope_dream_of_each_speaker(place: Place) -> None:
+    place.say("s", ("alice", "I like tea."), ("bob", "I sing."))
+    place.work()
+    take_in(place)
+    place.work()
+    dreams = place.tasks(outbox.DREAM)
+    assert [(task.payload["type"], task.payload["trigger"]) for task in dreams] == [("omni", "scope_backfill")] * 2
+    assert len({task.observed_key for task in dreams}) == 2
+    place.say("empty", ("carol", "\n"))
+    take_in(place, "empty")
+    place.work()
+    assert len(place.tasks(outbox.DREAM)) == 2, "where nothing was copied nothing is dreamt"
+
+
+def test_a_session_that_returns_is_copied_again_into_the_same_rows(place: Place) -> None:
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    take_in(place)
+    place.work()
+    (first,) = place.conclusions(SCOPE, "alice")
+    take_out(place)
+    place.work()
+    assert place.conclusions(SCOPE, "alice") == []
+    take_in(place)
+    place.work()
+    (again,) = place.conclusions(SCOPE, "alice")
+    assert again == first
+    assert place.counted(SCOPE, "alice") == 1
+    pair = {"observer": SCOPE, "observed": "alice"}
+    assert [row.key for row in conclusions.query(place.rt, WHO, WORKSPACE, "tea", filters=pair)] == [first.key]
+
+
+def test_what_a_scope_has_superseded_is_not_copied_again(place: Place) -> None:
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    take_in(place)
+    place.work()
+
+    def supersede(view: Any) -> None:
+        view.rows.change(Conclusion, where(observer=SCOPE), state=SUPERSEDED)
+        (scope,) = view.peers.by_slugs(1, [SCOPE]).values()
+        view.tasks.add([outbox.scope_backfill(place.rt, scope, view.sessions.by_slug(1, "s"))])
+
+    place.rt.storage.write(supersede)
+    place.work()
+    assert states(place) == {"I like tea.": SUPERSEDED}
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_of_quick_changes_the_last_one_counts(place: Place, inside: bool) -> None:
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    take_in(place)
+    place.work()
+    for _ in range(2):
+        take_out(place)
+        take_in(place)
+    if not inside:
+        take_out(place)
+    place.work()
+    assert place.texts(SCOPE, "alice") == (["I like tea."] if inside else [])
+    assert ("s" in scopes.status(place.rt, WHO, WORKSPACE, "team")) is inside
+
+
+def test_a_session_that_left_before_its_copying_is_not_copied(place: Place) -> None:
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    take_in(place)
+    take_out(place)
+    place.work()
+    assert states(place) == {}
+    assert scopes.status(place.rt, WHO, WORKSPACE, "team") == {}
+
+
+def test_both_go_on_where_they_were_in_steps(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scope_backfill, "ROWS_AT_ONCE", 4)
+    monkeypatch.setattr(scope_removal, "ROWS_AT_ONCE", 4)
+    place.say("s", *((peer, f"I have {n} of {peer}.") for n in range(11) for peer in ("alice", "bob")))
+    place.work()
+    take_in(place)
+    place.work()
+    assert len(place.texts(SCOPE, "alice")) == len(place.texts(SCOPE, "bob")) == 11
+    assert scopes.status(place.rt, WHO, WORKSPACE, "team")["s"].docs_copied == 22
+    assert place.counted(SCOPE, "alice") == 11
+    take_out(place)
+    place.work()
+    assert set(states(place).values()) == {DELETED}
+    assert (place.counted(SCOPE, "alice"), place.counted(SCOPE, "bob")) == (0, 0)
+    assert place.tasks(outbox.SCOPE_REMOVAL)[0].outcome["explicit"] == 22
+
+
+def test_a_copying_that_failed_for_good_says_so_and_can_be_asked_for_again(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = start(WORKER_MAX_ATTEMPTS="2")
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+
+    def broken(*_: object) -> NoReturn:
+        raise ValueError("no")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scope_backfill, "_copy", broken)
+        take_in(place)
+        place.work()
+        assert scopes.status(place.rt, WHO, WORKSPACE, "team")["s"].state == "pending"
+        place.clock.advance(minutes=10)
+        place.work()
+        assert scopes.status(place.rt, WHO, WORKSPACE, "team")["s"].state == "failed"
+        scopes.add_sessions(place.rt, WHO, WORKSPACE, "team", ["s"])
+    assert scopes.status(place.rt, WHO, WORKSPACE, "team")["s"].state == "pending"
+    place.work()
+    entry = scopes.status(place.rt, WHO, WORKSPACE, "team")["s"]
+    assert (entry.state, entry.docs_copied) == ("completed", 1)
+
+
+def test_a_removal_that_failed_can_be_asked_for_again(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = start(WORKER_MAX_ATTEMPTS="1")
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    take_in(place)
+    place.work()
+
+    def broken(*_: object) -> NoReturn:
+        raise ValueError("no")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scope_removal, "_resting_on", broken)
+        take_out(place)
+        place.work()
+    assert place.texts(SCOPE, "alice") == ["I like tea."]
+    take_out(place)
+    place.work()
+    assert place.texts(SCOPE, "alice") == []
+    take_out(place)
+    assert len(place.tasks(outbox.SCOPE_REMOVAL)) == 2, "then there is nothing left to do"
+
+
+def test_what_callers_wrote_is_copied_but_not_what_others_hold(place: Place) -> None:
+    place.say("s", ("alice", "\n"), ("bob", "\n"))
+    drafts = [
+        ConclusionDraft("alice on alice", "alice", "alice", "s"),
+        ConclusionDraft("bob on alice", "bob", "alice", "s"),
+        ConclusionDraft("no session", "alice", "alice"),
+    ]
+    conclusions.create(place.rt, WHO, WORKSPACE, drafts)
+    take_in(place)
+    place.work()
+    assert states(place) == {"alice on alice": LIVE}
+
+
+def test_vectors_are_copied_and_forgotten_outside_too(start: Start) -> None:
+    embedder, outside = Lengths(), Outside()
+    place = start(embedder, outside, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside")
+    place.say("s", ("alice", "I like tea."), ("bob", "I own a boat."))
+    place.work()
+    asked = len(embedder.asked)
+    assert len(outside.rows) == 2
+    take_in(place)
+    place.work()
+    assert len(outside.rows) == 4
+    assert len(embedder.asked) == asked, "a text that has a vector is not embedded again"
+    (source,), (copy,) = place.conclusions("alice"), place.conclusions(SCOPE, "alice")
+    by_row = {key: row for (_, key), row in outside.rows.items()}
+    assert list(by_row[copy.key].vector) == list(by_row[source.key].vector)
+    assert (by_row[copy.key].observer, by_row[copy.key].uid) == (copy.observer_key, copy.uid)
+    take_out(place)
+    place.work()
+    assert {key for _, key in outside.rows} == {source.key, *(row.key for row in place.conclusions("bob"))}

@@ -1,0 +1,453 @@
+"""Workspaces as files: what travels, what an import makes of it, and that nothing is lost or doubled on the way."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memservice.domain import records as r
+from memservice.domain.errors import Conflict, NotFound
+from memservice.domain.filters import where
+from memservice.services import (
+    conclusions,
+    deletion,
+    indexing,
+    messages,
+    sessions,
+    workspaces,
+)
+from memservice.services.auth import api_keys
+from memservice.services.auth.bounds import bounds_for
+from memservice.services.retrieval import search
+from memservice.services.tasks import outbox
+from memservice.services.transfer import (
+    export,
+    importing,
+    record_formats,
+    tasks,
+)
+from memservice.services.transfer.copying import MARK, Different, copy, require_two
+from memservice.services.transfer.export import Wanted
+from memservice.services.transfer.lines import Line, Sum, UnreadableExport, reading, vector_text, writing, written
+from memservice.spi.schema import TABLES
+from memservice.spi.storage import View
+from memservice.spi.vectors import VectorRow
+from memservice.worker.runner import HANDLERS
+from services.pipeline.conftest import Start
+from support.pipeline.everything import fill, rows
+from support.pipeline.fakes import Outside
+from support.pipeline.place import WHO, Place
+from support.stores.stores import sqlite_store_at
+
+pytestmark = pytest.mark.slow
+
+EVERYTHING = Wanted(secrets=True)
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def second(start: Start, place: Place, tmp_path: Path) -> Place:
+    """An empty store of the other kind."""
+    return start(DB_CONNECTION_URI="memory://" if place.rt.storage.name == "sqlite" else sqlite_store_at(tmp_path / "second.db"))
+
+
+@pytest.fixture
+def filled(place: Place) -> Place:
+    """A workspace `w` with something in every table, and work that waits."""
+    fill(place, "w", "talk")
+    fill(place, "w", "other")
+    messages.create(place.rt, WHO, "w", "talk", [messages.Draft("I sold all my apples.", "alice")])
+    return place
+
+
+def exported(place: Place, workspace: str = "w", wanted: Wanted = EVERYTHING) -> list[bytes]:
+    return list(export.lines(place.rt, workspace, wanted))
+
+
+def body(lines: list[bytes]) -> list[bytes]:
+    return lines[1:]
+
+
+def read(lines: list[bytes]) -> list[Line]:
+    return [json.loads(line) for line in lines]
+
+
+def number(place: Place, workspace: str = "w") -> dict[str, int]:
+    with place.rt.storage.read() as view:
+        found = view.workspaces.by_slug(workspace)
+        assert found is not None
+    return rows(place, workspace_key=found.key)
+
+
+def without(numbers: dict[str, int]) -> dict[str, int]:
+    """But for what stays: tasks that are done, and what was spent."""
+    return {name: n for name, n in numbers.items() if name not in ("tasks", "usage")}
+
+
+def test_every_record_has_its_place() -> None:
+    placed = {shape.record for shape in record_formats.SHAPES.values()} | record_formats.STAYS
+    assert placed == {spec.record for spec in TABLES}
+
+
+def test_every_kind_of_task_can_travel() -> None:
+    assert set(HANDLERS) <= {*tasks.NAMED, *tasks.STAYS}
+
+
+def test_no_key_of_the_storage_travels(filled: Place) -> None:
+    for line in read(exported(filled)):
+        assert "key" not in line
+        assert not [name for name in line if name.endswith(("_key", "_keys"))], line
+
+
+def test_what_comes_back_is_what_went(filled: Place, second: Place) -> None:
+    lines = exported(filled)
+    before = number(filled)
+    report = importing.load(second.rt, iter(lines))
+    assert body(exported(second)) == body(lines)
+    after = number(second)
+    assert without(after) == without(before)
+    assert report.stored["messages"] == before["messages"]
+    assert report.stored["vectors"] == report.stored["conclusions"]
+
+
+def test_twice_is_once(filled: Place, second: Place) -> None:
+    lines = exported(filled)
+    importing.load(second.rt, iter(lines))
+    there = number(second)
+    again = importing.load(second.rt, iter(lines))
+    assert not any(again.stored.values())
+    assert number(second) == there
+    assert body(exported(second)) == body(lines)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.4, 0.7, 0.95])
+def test_what_broke_off_goes_on(filled: Place, second: Place, share: float) -> None:
+    lines = exported(filled)
+    with pytest.raises(UnreadableExport, match="cut off"):
+        importing.load(second.rt, iter(lines[: int(len(lines) * share)]))
+    importing.load(second.rt, iter(lines))
+    assert body(exported(second)) == body(lines)
+
+
+def test_found_and_worked_on_where_it_goes(filled: Place, second: Place) -> None:
+    """Search, vectors, counters and waiting work are those of a workspace that grew there."""
+    importing.load(second.rt, iter(exported(filled)))
+    for place in (filled, second):
+        place.work()
+        with place.rt.storage.read() as view:
+            workspace = view.workspaces.by_slug("w")
+            assert workspace is not None
+            everything = bounds_for(view, WHO, workspace)
+            found = search.find_messages(place.rt, view, everything, "sold apples", 5)
+            near = search.find_conclusions(place.rt, view, everything, "sold all my apples", 3)
+        assert found[0].content == "I sold all my apples."
+        assert "sold" in near[0].conclusion.content
+
+
+def test_the_order_of_equal_times_is_kept(filled: Place, second: Place) -> None:
+    made = conclusions.create(filled.rt, WHO, "w", [conclusions.ConclusionDraft(f"thing {n}", "alice", "bob", "talk") for n in range(20)])
+    importing.load(second.rt, iter(exported(filled)))
+    with second.rt.storage.read() as view:
+        uids = [row.uid for row in view.rows.page(r.Conclusion, where(observed="bob", observer="alice"))]
+    assert uids[-20:] == [row.uid for row in made]
+
+
+def test_under_another_name(filled: Place) -> None:
+    """In the same store: rows of its own, and the original untouched."""
+    lines = exported(filled)
+    report = importing.load(filled.rt, iter(lines), as_slug="copy")
+    assert report.workspace == "copy"
+    assert body(exported(filled)) == body(lines)
+    here, there = number(filled), number(filled, "copy")
+    assert without(there) == without(here)
+    texts = [Counter(line.get("content") for line in read(exported(filled, name)) if line["type"] == "messages") for name in ("w", "copy")]
+    assert texts[0] == texts[1]
+    again = importing.load(filled.rt, iter(lines), as_slug="copy")
+    assert not again.stored["messages"]
+    links = [line for line in read(exported(filled, "copy")) if line["type"] == "conclusions" and line["source_ids"]]
+    own = {line["uid"] for line in read(exported(filled, "copy")) if line["type"] == "conclusions"}
+    assert all(set(line["source_ids"]) <= own for line in links)
+
+
+def test_secrets_stay_unless_they_are_asked_for(filled: Place) -> None:
+    asked, plain = ({line["type"] for line in read(exported(filled, wanted=w))} for w in (EVERYTHING, Wanted()))
+    assert asked - plain == {"webhook_endpoints", "deliveries"}
+    assert b'"secret"' not in b"".join(exported(filled, wanted=Wanted())[1:])
+
+
+def test_keys_belong_to_the_same_things_where_they_go(filled: Place, second: Place) -> None:
+    named: dict[str, dict[str, Any]] = {
+        "whole": {},
+        "peer": {"peer": "alice"},
+        "session": {"session": "talk"},
+        "of a later session": {"session": "later"},
+        "of a session that goes": {"session": "empty"},
+    }
+    sessions.get_or_create(filled.rt, WHO, "w", "empty")
+    given = {uid: r.ApiKey(uid=uid.replace(" ", "-"), workspace="w", created_at=NOW, **more) for uid, more in named.items()}
+    stale = r.ApiKey(uid="stale", workspace="w", workspace_uid="of-another", created_at=NOW)
+    filled.rt.storage.write(lambda view: view.rows.put([api_keys.bound(view, key) for key in given.values()]))
+    filled.rt.storage.write(lambda view: view.keys.add(stale))
+    deletion.delete_session(filled.rt, WHO, "w", "empty")
+    importing.load(second.rt, iter(exported(filled)))
+
+    def stored(place: Place) -> list[r.ApiKey]:
+        with place.rt.storage.read() as view:
+            return [replace(key, key=0) for key in view.keys.page()]
+
+    there = stored(second)
+    assert there == [replace(key, session_uid=None) if key.session == "empty" else key for key in stored(filled) if key.uid != "stale"]
+    assert [key.uid for key in there if key.revoked_at is not None] == ["of-a-session-that-goes"]
+    assert [key.session_uid is not None for key in there] == [False, False, True, False, False]
+    assert all(key.workspace_uid is not None for key in there)
+    deletion.delete_workspace(second.rt, WHO, "w", with_sessions=True)
+    second.work()
+    importing.load(second.rt, iter(exported(filled)))
+    assert all(key.revoked_at is not None for key in stored(second)), "importing again brings no revoked key back"
+
+
+def test_without_vectors_they_are_made_there(filled: Place, second: Place) -> None:
+    lines = exported(filled, wanted=Wanted(vectors=False))
+    assert not [line for line in read(lines) if line["type"] in (record_formats.VECTOR, "spaces")]
+    importing.load(second.rt, iter(lines))
+    second.work()
+    original = {(line["uid"], line["vector"]) for line in read(exported(filled)) if line["type"] == record_formats.VECTOR}
+    made = {(line["uid"], line["vector"]) for line in read(exported(second)) if line["type"] == record_formats.VECTOR}
+    assert {uid for uid, _ in original} <= {uid for uid, _ in made}
+
+
+def test_what_is_being_deleted_stays_behind(filled: Place) -> None:
+    deletion.delete_session(filled.rt, WHO, "w", "other")
+    kinds = Counter(line["type"] for line in read(exported(filled)))
+    assert kinds["sessions"] == 1
+    assert {line["session"] for line in read(exported(filled)) if line["type"] == "messages"} == {"talk"}
+
+
+def test_a_file_in_both_forms(filled: Place, tmp_path: Path) -> None:
+    for name in ("w.jsonl", "w.jsonl.gz"):
+        with writing(str(tmp_path / name)) as out:
+            for line in exported(filled):
+                out.write(line)
+        with reading(str(tmp_path / name)) as data:
+            assert body(list(data)) == body(exported(filled))
+    assert gzip.decompress((tmp_path / "w.jsonl.gz").read_bytes()).startswith(b"{")
+    assert sorted(path.name for path in tmp_path.glob("w.*")) == ["w.jsonl", "w.jsonl.gz"]
+
+
+def test_a_copy_is_compared(filled: Place, second: Place) -> None:
+    report = copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING)
+    assert report.stored["messages"] == number(filled)["messages"]
+    second.say("talk", ("alice", "I live here now."))
+    with pytest.raises(Different, match="differs from the original"):
+        copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING)
+
+
+def sealed(lines: list[Line]) -> list[bytes]:
+    """Lines between a header and an end, with the end that they need."""
+    total, data = Sum(), [written(line) for line in lines[:-1]]
+    for line in data[1:]:
+        total.add(line)
+    return [*data, written(total.end())]
+
+
+def vectors_of(place: Place, kind: str = "conclusion") -> list[Line]:
+    return [line for line in read(exported(place)) if line["type"] == record_formats.VECTOR and line["space"]["kind"] == kind]
+
+
+class TestVectorsOfACopy:
+    @pytest.fixture
+    def copied(self, filled: Place, second: Place) -> Place:
+        copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING)
+        copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING)
+        return second
+
+    def replace(self, place: Place, change: Callable[[list[VectorRow]], list[VectorRow]]) -> None:
+        def store(view: View) -> None:
+            workspace = view.workspaces.by_slug("w")
+            assert workspace is not None
+            (space,) = (space for space in view.spaces.of_workspace(workspace.key) if space.kind == "conclusion")
+            found = view.rows.page(r.Conclusion, where(workspace_key=workspace.key))
+            held = place.rt.vectors.fetch(view, space, [row.key for row in found])
+            own = [row for row in found if row.key in held]
+            place.rt.vectors.upsert(view, space, change(indexing.conclusion_vectors(own, [held[row.key] for row in own])))
+
+        place.rt.storage.write(store)
+
+    def compared(self, filled: Place, copied: Place) -> None:
+        copy(export.lines(filled.rt, "w", EVERYTHING), copied.rt, "w", EVERYTHING)
+
+    def test_left_out_and_taken_later(self, filled: Place, second: Place) -> None:
+        plain = Wanted(vectors=False, secrets=True)
+        copy(export.lines(filled.rt, "w", plain), second.rt, "w", plain)
+        copy(export.lines(filled.rt, "w", plain), second.rt, "w", plain)
+        assert not vectors_of(second)
+        assert copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING).stored["vectors"] == len(vectors_of(filled))
+
+    def test_one_that_was_damaged(self, filled: Place, copied: Place) -> None:
+        def damaged(rows: list[VectorRow]) -> list[VectorRow]:
+            vector = rows[3].vector.copy()
+            vector[7] += np.float32(0.01)
+            return [dataclasses.replace(rows[3], vector=vector)]
+
+        self.replace(copied, damaged)
+        with pytest.raises(Different, match=r"in vectors of kind conclusion\."):
+            self.compared(filled, copied)
+
+    def test_ones_that_changed_places(self, filled: Place, copied: Place) -> None:
+        def turned(rows: list[VectorRow]) -> list[VectorRow]:
+            return [dataclasses.replace(row, vector=other.vector) for row, other in zip(rows, rows[::-1], strict=True)]
+
+        self.replace(copied, turned)
+        with pytest.raises(Different, match=r"in vectors of kind conclusion\."):
+            self.compared(filled, copied)
+
+    def test_ones_of_another_length(self, filled: Place, copied: Place) -> None:
+        """An index may keep directions only."""
+        self.replace(copied, lambda rows: [dataclasses.replace(row, vector=row.vector * np.float32(3)) for row in rows])
+        self.compared(filled, copied)
+
+
+class TestVectorsOfAnotherEmbedder:
+    def by_another(self, filled: Place, *more: str) -> list[bytes]:
+        """The export, with vectors of dimension 3."""
+        if more:
+            conclusions.create(filled.rt, WHO, "w", [conclusions.ConclusionDraft(text, "alice", "bob", "talk") for text in more])
+        other = {"embedder": "other-1", "dimension": 3}
+        lines = read(exported(filled))
+        for line in lines:
+            if line["type"] == "spaces":
+                line.update(other)
+            elif line["type"] == record_formats.VECTOR:
+                line.update(space={**line["space"], **other}, vector=vector_text(np.array([1, 2, 3], np.float32)))
+        return sealed(lines)
+
+    def test_are_counted_and_rows_without_get_theirs(self, filled: Place, second: Place) -> None:
+        importing.load(second.rt, iter(exported(filled)))
+        second.work()
+        before = vectors_of(second)
+        lines = self.by_another(filled, "Bob keeps bees.", "Bob sold a boat.")
+        report = importing.load_file(second.rt, lines)
+        kinds = Counter(line["space"]["kind"] for line in read(lines) if line["type"] == record_formats.VECTOR)
+        assert {(o.kind, o.number, o.embedder, o.here) for o in report.others} == {
+            (kind, number, "other-1", second.rt.embedder.id) for kind, number in kinds.items()
+        }
+        assert report.stored["conclusions"] == 2
+        second.work()
+        assert len(vectors_of(second)) == len(before) + 2
+
+    def test_are_the_cause_that_a_copy_names(self, filled: Place, second: Place) -> None:
+        importing.load(second.rt, iter(exported(filled)))
+        with pytest.raises(Different, match=r"by other-1, where the target has them by .*memservice reembed --workspace w"):
+            copy(iter(self.by_another(filled)), second.rt, "w", EVERYTHING)
+
+
+class TestAnIndexThatIsAway:
+    @pytest.fixture
+    def index(self) -> Outside:
+        return Outside()
+
+    @pytest.fixture
+    def target(self, start: Start, place: Place, index: Outside, tmp_path: Path) -> Place:
+        uri = "memory://" if place.rt.storage.name == "sqlite" else sqlite_store_at(tmp_path / "second.db")
+        return start(index, VECTOR_STORE_TYPE="outside", DB_CONNECTION_URI=uri)
+
+    def test_rows_are_stored_and_vectors_made_later(self, filled: Place, target: Place, index: Outside) -> None:
+        filled.work()
+        lines = exported(filled)
+        index.away = True
+        report = importing.load_file(target.rt, lines)
+        assert report.away == "the index is away"
+        assert report.later == sum(line["type"] == record_formats.VECTOR for line in read(lines)) > 0
+        assert index.asked == 1
+        assert report.stored["messages"] == number(filled)["messages"]
+        index.away = False
+        assert not index.rows
+        target.work()
+        made, wanted = {row.uid: row.vector for row in index.rows.values()}, {line["uid"]: line for line in vectors_of(filled)}
+        assert made.keys() == wanted.keys()
+        assert all(vector_text(vector) == wanted[uid]["vector"] for uid, vector in made.items())
+
+    def test_importing_again_stores_those_of_the_file(self, filled: Place, target: Place, index: Outside) -> None:
+        lines = exported(filled)
+        index.away = True
+        later = importing.load_file(target.rt, lines).later
+        index.away = False
+        again = importing.load_file(target.rt, lines)
+        assert (again.stored["vectors"], again.stored["messages"], again.later, again.away) == (later, 0, 0, None)
+
+    def test_a_copy_is_not_said_to_be_the_same(self, filled: Place, target: Place, index: Outside) -> None:
+        index.away = True
+        with pytest.raises(Different, match="the target's index is away"):
+            copy(export.lines(filled.rt, "w", EVERYTHING), target.rt, "w", EVERYTHING)
+
+
+def test_one_storage_is_not_copied_to_itself(filled: Place, second: Place, start: Start) -> None:
+    require_two(filled.rt, second.rt)
+    if filled.rt.storage.name == "sqlite":  # the other kind is another store each time it is opened
+        with pytest.raises(Conflict, match="same storage"):
+            require_two(filled.rt, start().rt)
+    with second.rt.storage.read() as view:
+        assert not view.rows.page(r.Fact, where(name=MARK))
+
+
+class TestRefused:
+    def damaged(self, lines: list[bytes], place: int, data: bytes) -> Iterator[bytes]:
+        return iter([*lines[:place], data, *lines[place + 1 :]])
+
+    def test_nothing(self, second: Place) -> None:
+        with pytest.raises(UnreadableExport, match="empty"):
+            importing.load(second.rt, iter([]))
+
+    def test_something_else(self, second: Place) -> None:
+        with pytest.raises(UnreadableExport, match="no export of memservice"):
+            importing.load(second.rt, iter([b'{"type": "peers"}\n']))
+
+    def test_a_newer_version(self, filled: Place, second: Place) -> None:
+        lines = exported(filled)
+        header = json.loads(lines[0]) | {"version": 99}
+        with pytest.raises(UnreadableExport, match="version 99"):
+            importing.load(second.rt, self.damaged(lines, 0, json.dumps(header).encode()))
+
+    def test_a_changed_line(self, filled: Place, second: Place) -> None:
+        lines = exported(filled)
+        place = next(n for n, line in enumerate(lines) if b'"type":"messages"' in line)
+        with pytest.raises(UnreadableExport, match="checksum"):
+            importing.load(second.rt, self.damaged(lines, place, lines[place].replace(b"apples", b"pears!")))
+
+    def test_a_torn_line(self, filled: Place, second: Place) -> None:
+        lines = exported(filled)
+        with pytest.raises(UnreadableExport, match="line 4 is no JSON"):
+            importing.load(second.rt, self.damaged(lines, 3, lines[3][:10]))
+
+    def test_a_name_that_is_taken(self, filled: Place, second: Place) -> None:
+        workspaces.get_or_create(second.rt, WHO, "w", None, None)
+        with pytest.raises(Conflict, match="--as"):
+            importing.load(second.rt, iter(exported(filled)))
+
+    def test_a_workspace_that_does_not_exist(self, filled: Place) -> None:
+        with pytest.raises(NotFound, match="nowhere"):
+            exported(filled, "nowhere")
+
+
+def test_units_are_of_the_keys_here(filled: Place, second: Place) -> None:
+    """Waiting work belongs to the rows as they are numbered here."""
+    for n in range(7):
+        workspaces.get_or_create(second.rt, WHO, f"before-{n}", None, None)
+    importing.load(second.rt, iter(exported(filled)))
+    with second.rt.storage.read() as view:
+        place = view.workspaces.by_slug("w")
+        assert place is not None
+        waiting = view.rows.page(r.Task, where(workspace_key=place.key, state=r.PENDING))
+    assert waiting
+    assert all(task.unit == outbox.unit_of(task) and f":{place.key}" in task.unit for task in waiting)
+    assert {dataclasses.asdict(task)["kind"] for task in waiting} >= {"representation", "scope_backfill"}

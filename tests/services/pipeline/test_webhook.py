@@ -1,0 +1,151 @@
+"""What endpoints are told, when, and how they can tell that it is true."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from memservice.domain.records import Task
+from memservice.runtime import Runtime
+from memservice.services import (
+    sessions,
+    webhooks,
+    workspaces,
+)
+from memservice.services.tasks import outbox
+from support.pipeline.place import WHO, Place
+from support.pipeline.webhook_places import (
+    SECRET,
+    SETTINGS,
+    Start,
+    emit_test,
+    legacy_signature,
+    opened,
+    register,
+    standard_signature,
+)
+from support.receiver import Receiver
+
+
+@pytest.fixture
+def place(start: Start) -> Place:
+    return opened(start)
+
+
+def test_what_arrives_is_the_contracts_body_and_both_signatures_hold(place: Place, receiver: Receiver) -> None:
+    secret = register(place, receiver).secret
+    emit_test(place)
+    place.work()
+    (request,) = receiver.requests
+    assert request.body == b'{"data":{"workspace_id":"w"},"timestamp":"2024-03-01T12:00:00Z","type":"test.event"}'
+    headers = request.headers
+    assert headers["content-type"] == "application/json"
+    assert headers["x-honcho-signature"] == legacy_signature(request.body, SECRET)
+    assert headers["webhook-timestamp"] == str(int(place.clock().timestamp()))
+    assert headers["webhook-signature"] == standard_signature(secret, headers["webhook-id"], headers["webhook-timestamp"], request.body)
+    assert len(base64.b64decode(secret.removeprefix("whsec_"), validate=True)) == 24
+
+
+def test_without_the_global_secret_only_the_standard_headers_are_sent(start: Start, receiver: Receiver) -> None:
+    place = start(**{name: value for name, value in SETTINGS.items() if name != "WEBHOOK_SECRET"})
+    place.join("s", alice=sessions.MemberConfig())
+    secret = register(place, receiver).secret
+    emit_test(place)
+    place.work()
+    headers = receiver.requests[0].headers
+    assert "x-honcho-signature" not in headers
+    assert headers["webhook-signature"] == standard_signature(
+        secret, headers["webhook-id"], headers["webhook-timestamp"], receiver.requests[0].body
+    )
+
+
+def test_each_endpoint_has_its_secret_and_its_own_event_id(place: Place, receiver: Receiver) -> None:
+    one, two = register(place, receiver, "/1"), register(place, receiver, "/2")
+    assert one.secret != two.secret
+    emit_test(place)
+    place.work()
+    by_path = {request.path: request for request in receiver.requests}
+    for path, secret in (("/1", one.secret), ("/2", two.secret)):
+        headers = by_path[path].headers
+        assert headers["webhook-signature"] == standard_signature(
+            secret, headers["webhook-id"], headers["webhook-timestamp"], by_path[path].body
+        )
+    assert by_path["/1"].headers["webhook-id"] != by_path["/2"].headers["webhook-id"]
+
+
+def test_a_secret_does_not_show_where_its_endpoint_does(place: Place, receiver: Receiver) -> None:
+    hook = register(place, receiver)
+    assert hook.uid in repr(hook)
+    assert hook.secret not in repr(hook)
+
+
+def test_a_unit_that_is_worked_off_is_told_of(place: Place, receiver: Receiver) -> None:
+    register(place, receiver)
+    place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
+    place.work()
+    assert receiver.events == [
+        {
+            "type": "queue.empty",
+            "timestamp": "2024-03-01T12:00:00Z",
+            "data": {"workspace_id": "w", "queue_type": "representation", "session_id": "s", "observer": None, "observed": "alice"},
+        }
+    ]
+
+
+def test_a_summary_that_was_written_is_told_of(start: Start, receiver: Receiver) -> None:
+    place = opened(start, SUMMARY_MESSAGES_PER_SHORT_SUMMARY="10", DERIVER_ENABLED="false")
+    register(place, receiver)
+    place.say("s", *(("alice", f"Line {n}.") for n in range(10)))
+    place.work()
+    assert [event["data"] for event in receiver.events] == [
+        {"workspace_id": "w", "queue_type": "summary", "session_id": "s", "observer": None, "observed": None}
+    ]
+
+
+def test_the_event_is_stored_by_the_transaction_that_releases_the_unit(
+    place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If that transaction is lost, so is the event, and the unit is worked off again: neither without the other."""
+    register(place, receiver)
+    place.say("s", ("alice", "I like tea."))
+    unit = place.unit()
+    real = webhooks.queue_empty
+
+    def lost(rt: Runtime, view: Any, task: Task) -> Any:
+        real(rt, view, task)
+        raise RuntimeError("the transaction is lost")
+
+    monkeypatch.setattr(webhooks, "queue_empty", lost)
+    with pytest.raises(RuntimeError):
+        place.run(unit)
+    assert place.tasks(outbox.WEBHOOK) == []
+    with place.rt.storage.read() as view:
+        assert [lease.unit for lease in view.tasks.leases()] == [unit]
+
+
+def test_what_fails_or_waits_is_not_worked_off(start: Start, receiver: Receiver) -> None:
+    place = opened(start)
+    register(place, receiver)
+
+    def fail(request: object) -> None:
+        raise RuntimeError("no")
+
+    place.reasoner.act = fail
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    assert receiver.requests == []
+    place.reasoner.act = None
+    place.clock.advance(minutes=10)
+    place.work()
+    assert [event["data"]["queue_type"] for event in receiver.events] == ["representation"]
+
+
+def test_a_workspace_is_told_of_its_own_only(place: Place, receiver: Receiver) -> None:
+    register(place, receiver)
+    workspaces.get_or_create(place.rt, WHO, "other", None, None)
+    webhooks.send_test(place.rt, WHO, "other")
+    webhooks.send_test(place.rt, WHO, "unknown")
+    place.work()
+    assert receiver.requests == []

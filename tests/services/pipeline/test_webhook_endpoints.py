@@ -1,0 +1,170 @@
+"""Endpoints side by side: each in order, none waiting for another, and gone when they are deleted."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from memservice.domain.records import Delivery, WebhookEndpoint
+from memservice.services import (
+    deletion,
+    webhooks,
+)
+from memservice.services.tasks import outbox
+from memservice.worker import (
+    polling,
+    time_slice,
+)
+from memservice.worker.polling import Worker
+from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.webhook_places import (
+    Start,
+    emit_test,
+    opened,
+    register,
+    try_all,
+)
+from support.receiver import Handler, Receiver, hang, receiving
+
+
+@pytest.fixture
+def place(start: Start) -> Place:
+    return opened(start)
+
+
+def test_events_come_in_order_even_if_one_is_tried_again(place: Place, receiver: Receiver) -> None:
+    register(place, receiver)
+    receiver.answers(200, 500, 200)
+    for n in range(4):
+        place.rt.storage.write(
+            lambda view, n=n: webhooks.emit(  # type: ignore[misc]
+                place.rt, view, view.workspaces.by_slug(WORKSPACE).key, webhooks.Event(webhooks.TEST, {"n": n})
+            )
+        )
+    try_all(place)
+    assert [event["data"]["n"] for event in receiver.events] == [0, 1, 1, 2, 3]
+
+
+def test_one_endpoint_does_not_wait_for_another(place: Place, receiver: Receiver) -> None:
+    with receiving() as stuck:
+        stuck.behave = hang
+        register(place, stuck)
+        register(place, receiver)
+        for _ in range(3):
+            emit_test(place)
+        began = time.monotonic()
+        place.work()
+        assert time.monotonic() - began < 3
+        assert len(receiver.requests) == 3
+        assert len(stuck.requests) == 1
+
+
+def test_hanging_endpoints_hold_up_no_other_work(start: Start) -> None:
+    """More of them than there are threads for them."""
+    place = opened(start, WEBHOOK_TIMEOUT_SECONDS="20", WEBHOOK_MAX_WORKSPACE_LIMIT="40")
+    stop = threading.Event()
+    with receiving() as stuck:
+        stuck.behave = hang
+        for n in range(20):
+            register(place, stuck, f"/{n}")
+        emit_test(place)
+        thread = threading.Thread(target=Worker(place.rt).run, args=(stop,))
+        thread.start()
+        try:
+            _until(lambda: len(stuck.requests) >= 8)
+            place.say("s", ("alice", "I like tea."))
+            assert _until(lambda: place.texts("alice") == ["I like tea."]) < 2.0
+        finally:
+            stop.set()
+            stuck.close()
+            thread.join(15)
+        assert not thread.is_alive()
+
+
+def test_endpoints_take_turns_where_there_are_more_of_them_than_threads(
+    start: Start, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that answers just in time, and has much to be told, would keep all others waiting."""
+    monkeypatch.setattr(polling, "DELIVERIES_AT_ONCE", 1)
+    monkeypatch.setattr(time_slice, "TURN_SECONDS", 0.0)
+    place = opened(start)
+    register(place, receiver, "/slow")
+    for _ in range(4):
+        emit_test(place)
+    register(place, receiver, "/other")
+    emit_test(place)
+    place.work()
+    paths = [request.path for request in receiver.requests]
+    assert sorted(paths) == ["/other"] + ["/slow"] * 5
+    assert paths.index("/other") <= 2
+    slow = [request.headers["webhook-id"] for request in receiver.requests if request.path == "/slow"]
+    assert slow == [task.payload["event_uid"] for task in place.tasks(outbox.WEBHOOK) if task.payload["event_uid"] in slow], "in order"
+
+
+def test_an_endpoint_that_nobody_waits_behind_is_told_everything_in_one_turn(
+    place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time_slice, "TURN_SECONDS", 0.0)
+    register(place, receiver)
+    for _ in range(5):
+        emit_test(place)
+    assert [report.done for report in place.work()] == [5]
+
+
+def _until(condition: Callable[[], bool], seconds: float = 15.0) -> float:
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < seconds
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def test_deleting_an_endpoint_ends_its_deliveries(place: Place, receiver: Receiver) -> None:
+    gone, kept = register(place, receiver, "/gone"), register(place, receiver, "/kept")
+    receiver.answers(500)
+    emit_test(place)
+    place.work()
+    emit_test(place)
+    webhooks.delete(place.rt, WHO, WORKSPACE, gone.uid)
+    receiver.answers(200)
+    try_all(place)
+    assert [request.path for request in receiver.requests].count("/gone") == 1
+    assert {task.payload["endpoint"] for task in place.tasks(outbox.WEBHOOK)} == {kept.key}
+    with place.rt.storage.read() as view:
+        assert {row.endpoint_key for row in view.rows.page(Delivery)} == {kept.key}
+
+
+def test_an_endpoint_that_is_deleted_while_it_is_delivered_to_is_gone(place: Place, receiver: Receiver) -> None:
+    for status in (200, 500):
+        hook = register(place, receiver)
+
+        def behave(handler: Handler, uid: str = hook.uid, status: int = status) -> None:
+            webhooks.delete(place.rt, WHO, WORKSPACE, uid)
+            handler.answer(status)
+
+        receiver.behave = behave
+        emit_test(place)
+        place.work()
+        with place.rt.storage.read() as view:
+            assert view.rows.page(Delivery) == []
+            assert view.rows.page(WebhookEndpoint) == []
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_of_a_workspace_that_is_deleted_while_it_is_told_of_something_nothing_stays(place: Place, receiver: Receiver, status: int) -> None:
+    register(place, receiver)
+
+    def behave(handler: Handler) -> None:
+        deletion.delete_workspace(place.rt, WHO, WORKSPACE, with_sessions=True)
+        handler.answer(status)
+
+    receiver.behave = behave
+    emit_test(place)
+    try_all(place)
+    assert len(receiver.requests) == 1
+    with place.rt.storage.read() as view:
+        assert [view.rows.page(record) for record in (Delivery, WebhookEndpoint)] == [[], []]
+    assert place.tasks(outbox.WEBHOOK) == []

@@ -1,0 +1,214 @@
+"""Other transports, plugins that listen, and how long records are kept."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from memservice.domain.records import Delivery
+from memservice.hookspecs import hookimpl
+from memservice.services import webhooks
+from memservice.services.tasks import outbox
+from memservice.spi.providers import WebhookTransportProvider
+from memservice.spi.webhooks import Outcome
+from memservice.worker import retention
+from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.webhook_places import (
+    Start,
+    attempts,
+    emit_test,
+    letters,
+    opened,
+    register,
+    standard_signature,
+    try_all,
+)
+from support.receiver import Receiver
+
+
+@pytest.fixture
+def place(start: Start) -> Place:
+    return opened(start)
+
+
+class Transport:
+    """Takes `odd:` URLs and does with them what a test wants."""
+
+    def __init__(self, act: Callable[[], Outcome]) -> None:
+        self.act = act
+
+    def check(self, url: str) -> None:
+        return None
+
+    def deliver(self, url: str, body: bytes, headers: object) -> Outcome:
+        return self.act()
+
+    @hookimpl
+    def memservice_webhook_transports(self) -> Iterator[WebhookTransportProvider]:
+        yield WebhookTransportProvider(name="odd", schemes=("odd",), open=lambda settings, context: self)
+
+
+def test_a_transport_that_raises_is_an_attempt_like_any_other(start: Start) -> None:
+    def act() -> Outcome:
+        raise ZeroDivisionError("odd")
+
+    place = opened(start, Transport(act))
+    hook = webhooks.register(place.rt, WHO, WORKSPACE, "odd:somewhere").endpoint
+    emit_test(place)
+    try_all(place)
+    assert [(one.status, one.error) for one in attempts(place, hook.uid)] == [(None, "ZeroDivisionError: odd")] * 3
+    assert len(letters(place, hook.uid)) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"),
+    [("a\0b", "ab"), ("a\ud800b", "a\ufffdb"), ("x" * 300_000, "x" * 2_000)],
+    ids=["NUL", "surrogate", "long"],
+)
+@pytest.mark.parametrize("raised", [False, True], ids=["said", "raised"])
+def test_whatever_an_error_says_is_recorded_as_far_as_stores_can(start: Start, error: str, kept: str, raised: bool) -> None:
+    """Else the attempt would be lost with it, and made again and again for ever."""
+
+    def act() -> Outcome:
+        if raised:
+            raise OSError(error)
+        return Outcome(error=error)
+
+    place = opened(start, Transport(act))
+    hook = webhooks.register(place.rt, WHO, WORKSPACE, "odd:somewhere").endpoint
+    emit_test(place)
+    try_all(place)
+    (letter,) = letters(place, hook.uid)
+    assert [one.error for one in attempts(place, hook.uid)] == [f"OSError: {kept}"[:2_000] if raised else kept] * 3
+    assert letter.error == (f"NotDelivered: {'OSError: ' * raised}{kept}")[:2_000]
+
+
+def test_events_go_to_a_file_as_well(start: Start, tmp_path: Any) -> None:
+    folder = tmp_path / "events"
+    folder.mkdir()
+    place = opened(start, WEBHOOK_JSONL_DIRECTORY=str(folder))
+    secret = webhooks.register(place.rt, WHO, WORKSPACE, "jsonl:mine").endpoint.secret
+    emit_test(place)
+    emit_test(place)
+    place.work()
+    lines = [json.loads(line) for line in (folder / "mine.jsonl").read_text().splitlines()]
+    assert [json.loads(line["body"])["type"] for line in lines] == ["test.event"] * 2
+    headers = lines[0]["headers"]
+    assert headers["webhook-signature"] == standard_signature(
+        secret, headers["webhook-id"], headers["webhook-timestamp"], lines[0]["body"].encode()
+    )
+    assert (folder / "mine.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+TOLD_TO_ENDPOINTS = ("test", "queue_empty")
+"""Plugins hear of more: of what operators are told."""
+
+
+class Heard:
+    def __init__(self, place: Callable[[], Place] | None = None) -> None:
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self.fails = False
+        self.inside: list[bool] = []
+
+    @hookimpl
+    def memservice_event_emitted(self, type: str, data: dict[str, Any]) -> None:
+        if type not in TOLD_TO_ENDPOINTS:
+            return
+        self.events.append((type, data))
+        if self.fails:
+            raise RuntimeError("no")
+
+
+def test_plugins_are_told_after_the_fact_with_or_without_endpoints(start: Start) -> None:
+    heard = Heard()
+    place = opened(start, heard)
+    emit_test(place)
+    place.say("s", ("alice", "I like tea."))
+    assert heard.events == [("test", {"workspace_id": "w"})]
+    place.work()
+    assert heard.events[1:] == [
+        (
+            "queue_empty",
+            {"workspace_id": "w", "queue_type": "representation", "session_id": "s", "observer": None, "observed": "alice"},
+        )
+    ]
+
+
+def test_plugins_are_told_only_of_what_was_committed(start: Start) -> None:
+    """And outside the transaction: a listener may use the store."""
+    place: Place
+
+    class Reader(Heard):
+        @hookimpl
+        def memservice_event_emitted(self, type: str, data: dict[str, Any]) -> None:
+            if type in TOLD_TO_ENDPOINTS:
+                self.events.append((type, {"queued": len(place.tasks(outbox.WEBHOOK)), "leases": _leases(place)}))
+
+    heard = Reader()
+    place = opened(start, heard, WEBHOOK_JSONL_DIRECTORY="/nowhere")
+    webhooks.register(place.rt, WHO, WORKSPACE, "jsonl:mine")
+    place.say("s", ("alice", "I like tea."))
+    place.run(place.unit())
+    assert heard.events == [("queue_empty", {"queued": 1, "leases": 0})]
+
+
+def _leases(place: Place) -> int:
+    with place.rt.storage.read() as view:
+        return len(view.tasks.leases())
+
+
+def test_a_plugin_that_fails_when_told_stops_nothing(start: Start, receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+    heard = Heard()
+    heard.fails = True
+    place = opened(start, heard)
+    register(place, receiver)
+    with caplog.at_level(logging.ERROR):
+        emit_test(place)
+        place.say("s", ("alice", "I like tea."))
+        place.work()
+    assert sorted(event["type"] for event in receiver.events) == ["queue.empty", "test.event"]
+    assert "a plugin failed when told of queue_empty: RuntimeError" in caplog.text
+
+
+def test_records_of_deliveries_are_erased_after_thirty_days(place: Place, receiver: Receiver) -> None:
+    hook = register(place, receiver)
+    emit_test(place)
+    place.work()
+    place.clock.advance(days=29.9)
+    emit_test(place)
+    place.work()
+    assert retention.sweep(place.rt)["deliveries"] == 0
+    erased = 0
+    for _ in range(5):
+        place.clock.advance(hours=1)
+        erased += retention.sweep(place.rt)["deliveries"]
+    assert erased == 1
+    assert len(attempts(place, hook.uid)) == 1
+
+
+def test_many_old_records_are_erased_in_pieces(place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    register(place, receiver)
+    emit_test(place)
+    place.work()
+    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 2)
+    with place.rt.storage.read() as view:
+        (row,) = view.rows.page(Delivery)
+    place.rt.storage.write(lambda view: view.rows.put([replace(row, key=0, uid=f"{n:021d}") for n in range(4)]))
+    place.clock.advance(days=31)
+    assert retention.sweep(place.rt)["deliveries"] == 5
+
+
+def test_a_deleted_workspace_is_told_nothing(place: Place, receiver: Receiver) -> None:
+    register(place, receiver)
+    emit_test(place)
+    with place.rt.storage.read() as view:
+        workspace = view.workspaces.by_slug(WORKSPACE)
+    assert workspace is not None
+    place.rt.storage.write(lambda view: view.workspaces.save(replace(workspace, state="deleting")))
+    place.work()
+    assert receiver.requests == []

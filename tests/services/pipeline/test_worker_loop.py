@@ -1,0 +1,126 @@
+"""The loop that finds work: soon, until told to stop, and through a store that is away for a while."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
+
+from memservice.domain.errors import Unavailable
+from memservice.spi.capabilities import Capability
+from memservice.spi.storage import View
+from memservice.worker import polling
+from memservice.worker.polling import Worker
+from support.pipeline.fakes import Scripted
+from support.pipeline.place import Place
+
+Start = Callable[..., Place]
+PATIENCE = 30.0
+
+
+@contextmanager
+def working(place: Place, *, jitter: bool = False) -> Iterator[threading.Thread]:
+    stop = threading.Event()
+    thread = threading.Thread(target=Worker(place.rt, jitter=jitter).run, args=(stop,))
+    thread.start()
+    try:
+        yield thread
+    finally:
+        stop.set()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def until(condition: Callable[[], bool]) -> float:
+    """Seconds until it held."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < PATIENCE
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def test_what_is_written_is_derived_within_two_seconds(place: Place) -> None:
+    took: list[float] = []
+    with working(place):
+        for number in range(3):
+            place.say("s", ("alice", f"Fact {number}."))
+            took.append(until(lambda n=number: len(place.texts("alice")) == n + 1))  # type: ignore[misc]
+            time.sleep(0.2)
+    assert min(took) < 2.0
+
+
+def test_an_idle_worker_stops_when_told(place: Place) -> None:
+    with working(place):
+        time.sleep(0.3)
+        began = time.monotonic()
+    assert time.monotonic() - began < 10
+
+
+def test_a_worker_that_has_not_started_yet_stops_when_told(place: Place) -> None:
+    with working(place, jitter=True):
+        began = time.monotonic()
+    assert time.monotonic() - began < 10
+
+
+def test_a_store_that_is_away_is_waited_for_and_told_of_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(polling, "STORE_PAUSE_SECONDS", 0.05)
+    read = place.rt.storage.read
+    away = 6
+
+    def sometimes() -> AbstractContextManager[View]:
+        nonlocal away
+        if away and threading.current_thread() is not threading.main_thread():
+            away -= 1
+            raise Unavailable("gone fishing")
+        return read()
+
+    monkeypatch.setattr(place.rt.storage, "read", sometimes)
+    place.say("s", ("alice", "I like tea."))
+    with caplog.at_level(logging.INFO, "memservice.worker"), working(place):
+        until(lambda: place.texts("alice") == ["I like tea."])
+    told = [record for record in caplog.records if "cannot be reached" in record.message]
+    assert len(told) == 1
+    assert away == 0
+
+
+def test_a_reasoner_that_waits_on_a_network_works_on_several_units(start: Start) -> None:
+    place = start(reasoner=Scripted(Capability.REMOTE), WORKER_REMOTE_UNITS="3")
+    meeting = threading.Barrier(3)
+
+    def meet(request: object) -> None:
+        meeting.wait(PATIENCE)
+
+    place.reasoner.act = meet
+    place.say("s", ("alice", "I like tea."), ("bob", "I sing."), ("carol", "I own a boat."))
+    place.work()
+    assert place.counts() == (3, 3, 0, 0)
+
+
+def test_one_unit_at_a_time_otherwise(place: Place) -> None:
+    at_once: list[int] = []
+    inside = threading.Semaphore(1)
+
+    def alone(request: object) -> None:
+        assert inside.acquire(blocking=False)
+        time.sleep(0.02)
+        inside.release()
+        at_once.append(1)
+
+    place.reasoner.act = alone
+    place.say("s", ("alice", "I like tea."), ("bob", "I sing."), ("carol", "I own a boat."))
+    place.work()
+    assert len(at_once) == 3
+
+
+def test_the_longest_waiting_unit_comes_first(place: Place) -> None:
+    for session in ("c", "a", "b"):
+        place.say(session, ("alice", f"I was in {session}."))
+    place.work()
+    assert place.texts("alice") == ["I was in c.", "I was in a.", "I was in b."]

@@ -1,0 +1,305 @@
+"""One scenario that makes everything happen of which operators are told. Each event arrives at a collector, over a real socket, and is
+held against its fields as the contract lists them. Without traces nothing of what was said leaves, by no way."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from flask.testing import FlaskClient
+
+from memservice.app import create_app
+from memservice.domain.records import Conclusion, Space, Usage
+from memservice.hookspecs import hookimpl
+from memservice.pipeline.indexing import reconcile
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.serving.logs import JsonLines
+from memservice.settings import load_settings
+from memservice.spi.capabilities import Capability
+from memservice.spi.embedding import Purpose
+from memservice.spi.llm import CompletionRequest, ModelCall, ModelFailure
+from memservice.spi.providers import Context, EmbedderProvider
+from memservice.worker import retention
+from memservice.worker.polling import Worker
+from support.pipeline.place import Clock
+from support.reasoning.model import SCRIPTED, ScriptedModel, calling
+from support.receiver import Receiver, receiving
+from support.stores.stores import sqlite_store_at
+from support.telemetry.contract import CALL_PURPOSES, EMBEDDING_PURPOSES, EVENTS
+
+SECRET = "sekretwort"
+TRACES = {kind for kind, listed in EVENTS.items() if listed.category == "trace"}
+W = "/v3/workspaces/w"
+STATEMENTS = (f"Ann likes {SECRET}.", f"Ann lives in Ghent with a {SECRET}.", f"Ann sells {SECRET} on Mondays.")
+
+
+class Asked:
+    """An embedder that tells of its calls, as those do that are reached over a network."""
+
+    id = "asked-1"
+    dimension = 2
+    capabilities = frozenset({Capability.SEMANTIC})
+    duplicate_distance: float | None = None
+
+    def __init__(self) -> None:
+        self.called: Callable[[ModelCall], None] = lambda call: None
+
+    def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> list[Any]:
+        tokens = sum(len(text) // 4 + 1 for text in texts)
+        self.called(ModelCall(purpose, "asked", "asked-1", "success", 3, embedding=True, input_tokens=tokens, input_count=len(texts)))
+        rows = [np.array([len(text), ord(text[:1] or " ")], np.float32) for text in texts]
+        return [row / np.float32(np.linalg.norm(row)) for row in rows]
+
+    def _open(self, settings: Any, context: Context) -> Asked:
+        self.called = context.called
+        return self
+
+    @hookimpl
+    def memservice_embedders(self) -> Iterable[EmbedderProvider]:
+        yield EmbedderProvider(name="asked", open=self._open, capabilities=self.capabilities)
+
+
+def said(request: CompletionRequest) -> Any:
+    """What the model answers where a test scripts nothing: a statement for each deriving, a summary, a text."""
+    if request.response_schema is not None:
+        return {"statements": [{"content": text, "messages": [1]} for text in STATEMENTS]}
+    return f"They spoke of {SECRET}."
+
+
+class Scene:
+    def __init__(self, rt: Runtime, clock: Clock, model: ScriptedModel, client: FlaskClient, collector: Receiver) -> None:
+        self.rt, self.clock, self.model, self.client, self.collector = rt, clock, model, client, collector
+
+    def work(self) -> None:
+        Worker(self.rt).run_until_idle(60)
+
+    def post(self, path: str, **body: Any) -> Any:
+        answer = self.client.post(f"{W}{path}", json=body)
+        assert answer.status_code < 300, answer.text
+        return answer.get_json() if answer.data and answer.is_json else None
+
+    def events(self) -> dict[str, list[dict[str, Any]]]:
+        """All that arrived, by type. Ends the process's part."""
+        while self.rt.closing:
+            self.rt.closing.pop()()
+        found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for request in self.collector.requests:
+            body = json.loads(request.body)
+            for event in body if isinstance(body, list) else [body]:
+                found[event["type"]].append(event)
+        return found
+
+
+Play = Callable[..., Scene]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Iterator[Play]:
+    """The whole scenario, once, under these settings."""
+    opened: list[Runtime] = []
+    with receiving() as collector:
+
+        def run(**settings: str) -> Scene:
+            given = {
+                "DB_CONNECTION_URI": sqlite_store_at(tmp_path / "e.db"),
+                "DB_SYNCHRONOUS": "normal",
+                "REASONER": "llm",
+                "EMBEDDER": "asked",
+                "DERIVER_FLUSH_ENABLED": "true",
+                "SUMMARY_MESSAGES_PER_SHORT_SUMMARY": "10",
+                "SUMMARY_MESSAGES_PER_LONG_SUMMARY": "20",
+                "LLM_RETRY_PAUSE_SECONDS": "0.001",
+                "LLM_OPENAI_API_KEY": "sk-verysecretkey",
+                "TELEMETRY_ENABLED": "true",
+                "TELEMETRY_ENDPOINT": collector.url("/events?token=verysecretkey"),
+                "TELEMETRY_HEADERS": '{"Authorization": "Bearer verysecretkey"}',
+                "NAMESPACE": "here",
+                **SCRIPTED,
+                **settings,
+            }
+            loaded = load_settings(environ=given, cwd=tmp_path)
+            model, clock = ScriptedModel(), Clock()
+            model.say = said
+            rt = Runtime(loaded, load_plugins(loaded, extra=[model, Asked()]), clock)
+            opened.append(rt)
+            rt.storage.migrate()
+            scene = Scene(rt, clock, model, create_app(runtime=rt).test_client(), collector)
+            everything_happens(scene)
+            return scene
+
+        yield run
+        for rt in opened:
+            rt.close()
+
+
+def everything_happens(scene: Scene) -> None:
+    messages = [{"peer_id": "ann", "content": f"I like {SECRET}, number {number}."} for number in range(20)]
+    scene.model.replies = [ModelFailure("busy", retryable=True, status=429)]
+    scene.post("/sessions/s/messages", messages=messages[:10])
+    scene.post("/sessions/s/messages", messages=messages[10:])
+    form = {"peer_id": "ann", "file": (io.BytesIO(f"A file about {SECRET}.".encode()), "notes.txt", "text/plain")}
+    assert scene.client.post(f"{W}/sessions/s/messages/upload", data=form).status_code == 201
+    scene.work()
+    assert scene.client.get(f"{W}/sessions/s/context?summary=true&peer_target=ann&search_query={SECRET}").status_code == 200
+    assert scene.client.get(f"{W}/peers/ann/context").status_code == 200
+    scene.post("/search", query=SECRET)
+    scene.model.replies = [calling(("search_memory", {"query": SECRET})), f"Ann likes {SECRET}."]
+    scene.post("/peers/ann/chat", query=f"What about {SECRET}?")
+    scene.post("/chat", query=f"Who likes {SECRET}?", stream=True)
+    dream(scene)
+    lose_a_vector(scene)
+    with scene.rt.storage.read() as view:
+        uid = next(row.uid for row in view.rows.page(Conclusion) if row.state == "live")
+    assert scene.client.delete(f"{W}/conclusions/{uid}").status_code == 204
+    assert scene.client.delete(f"{W}/sessions/s").status_code == 202
+    scene.work()
+    assert scene.client.delete(W).status_code == 202
+    scene.work()
+    scene.clock.advance(days=2)
+    retention.sweep(scene.rt)
+
+
+def lose_a_vector(scene: Scene) -> None:
+    """It is found missing, and made again."""
+    rt = scene.rt
+    with rt.storage.read() as view:
+        space = next(space for space in view.rows.page(Space) if space.kind == "conclusion")
+        lost = rt.vectors.keys(view, space)[:1]
+    rt.storage.write(lambda view: rt.vectors.delete(view, space, lost))
+    scene.clock.advance(seconds=rt.settings.vector_store.reconciliation_interval_seconds + 1)
+    reconcile.look(rt)
+    scene.work()
+
+
+def dream(scene: Scene) -> None:
+    with scene.rt.storage.read() as view:
+        first, second = [row for row in view.rows.page(Conclusion) if row.observer == "ann" and row.state == "live"][:2]
+    scene.model.replies = [
+        calling(
+            ("supersede_conclusions", {"conclusions": [{"id": first.uid, "replaced_by": second.uid, "reason": "newer"}]}),
+            (
+                "create_conclusions",
+                {"conclusions": [{"content": f"Ann collects {SECRET}.", "level": "deductive", "source_ids": [second.uid]}]},
+            ),
+            ("update_peer_card", {"lines": [f"ATTRIBUTE: lives in {SECRET}"]}),
+        ),
+        "DONE",
+        calling(("search_memory", {"query": SECRET})),
+        "DONE",
+    ]
+    scene.post("/schedule_dream", observer="ann", dream_type="omni")
+    scene.work()
+    scene.model.replies.clear()
+
+
+@pytest.fixture
+def logged() -> Iterator[io.StringIO]:
+    """Every line that the process would log, from `debug` on, with whatever else goes with it."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines())
+    logger = logging.getLogger("memservice")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    yield stream
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+
+
+def hold_against_the_contract(found: dict[str, list[dict[str, Any]]]) -> None:
+    for kind, events in found.items():
+        schema = EVENTS[kind].envelope_schema("here")
+        for event in events:
+            jsonschema.validate(event, schema)
+    ids = Counter(event["id"] for events in found.values() for event in events)
+    assert [name for name, number in ids.items() if number > 1] == []
+
+
+def test_every_event_arrives_with_its_fields_and_nothing_that_was_said_does(play: Play, logged: io.StringIO) -> None:
+    scene = play()
+    found = scene.events()
+    hold_against_the_contract(found)
+    assert set(found) == set(EVENTS) - TRACES
+    of = {kind: [event["data"] for event in events] for kind, events in found.items()}
+
+    assert [(data["source"], data["message_count"]) for data in of["message.created"]] == [("api", 10), ("api", 10), ("file_upload", 1)]
+    assert of["file.uploaded"][0]["filename"] == "notes.txt"
+    assert {data["context_scope"] for data in of["context.retrieved"]} == {"session", "peer"}
+    assert {data["deletion_type"] for data in of["deletion.completed"]} == {"observation", "session", "workspace"}
+    (whole,) = [data for data in of["deletion.completed"] if data["deletion_type"] == "session"]
+    assert (whole["resource_id"], whole["success"], whole["sessions_deleted"], whole["messages_deleted"]) == ("s", True, 1, 21)
+    assert {data["summary_type"] for data in of["agent.tool.summary.created"]} == {"short", "long"}
+    assert {data["peer_name"] for data in of["dialectic.completed"]} == {"ann", None}
+    assert {data["specialist_type"] for data in of["dream.specialist"]} == {"deduction", "induction"}
+    assert of["reconciliation.sync_vectors.completed"][0]["documents_synced"] == 1
+    assert of["reconciliation.cleanup_stale_items.completed"][0]["queue_items_cleaned"] > 0
+
+    calls = of["llm.call.completed"]
+    assert {data["call_purpose"] for data in calls} <= CALL_PURPOSES
+    assert {data["call_purpose"] for data in calls} >= {"deriver.representation", "summary.short", "dialectic.answer", "dream.deduction"}
+    assert {data["call_purpose"] for data in of["embedding.call.completed"]} <= EMBEDDING_PURPOSES
+    assert {data["workspace_name"] for data in of["embedding.call.completed"]} == {"w"}
+    (failed,) = [data for data in calls if data["outcome"] == "error"]
+    assert (failed["error_class"], failed["is_final_attempt"]) == ("ModelFailure 429", False)
+
+    with scene.rt.storage.read() as view:
+        rows = view.rows.page(Usage)
+    assert len(rows) == len(calls) + len(of["embedding.call.completed"]), "the ledger knows every call that was told of"
+    assert sum(row.input_tokens for row in rows if row.provider == "scripted") == sum(data["provider_input_tokens"] for data in calls)
+
+    sent = b"".join(request.body for request in scene.collector.requests).decode()
+    for text in (sent, logged.getvalue()):
+        assert text
+        assert SECRET not in text
+        assert "verysecretkey" not in text
+
+
+def test_traces_are_sent_where_they_are_wanted_and_hold_what_was_said(play: Play, logged: io.StringIO) -> None:
+    scene = play(TELEMETRY_TRACE_PAYLOADS_ENABLED="true", TELEMETRY_TRACE_MAX_BYTES="20000")
+    found = scene.events()
+    hold_against_the_contract(found)
+    assert set(found) == set(EVENTS)
+    contents = {event["data"]["content_hash"]: event["data"] for event in found["trace.content"]}
+    assert len(contents) == len(found["trace.content"]), "a text is sent once"
+    assert any(SECRET in content["content"] for content in contents.values())
+    assert all(content["honcho_authored"] == (content["role"] in ("system", "tool_schema")) for content in contents.values())
+    traced = [event["data"] for event in found["llm.call.traced"]]
+    assert len(traced) == len(found["llm.call.completed"])
+    for data in traced:
+        references = [*data["input_message_refs"], *data["tool_schema_refs"]]
+        references += [data[name] for name in ("system_prompt_ref", "output_content_ref") if data[name]]
+        assert set(references) <= set(contents)
+    assert {data["trace_id"] for data in traced if data["call_purpose"] == "dream.deduction"} == {
+        event["data"]["run_id"] for event in found["dream.run"]
+    }
+    assert SECRET not in logged.getvalue()
+    others = "".join(json.dumps(event) for kind, events in found.items() if kind not in TRACES for event in events)
+    assert SECRET not in others
+
+
+def test_traces_of_some_purposes_only_and_cut_to_their_size(play: Play) -> None:
+    scene = play(TELEMETRY_TRACE_PAYLOADS_ENABLED="true", TELEMETRY_TRACE_PURPOSES='["summary.short"]', TELEMETRY_TRACE_MAX_BYTES="50")
+    found = scene.events()
+    assert {event["data"]["call_purpose"] for event in found["llm.call.traced"]} == {"summary.short"}
+    assert {event["data"]["was_truncated"] for event in found["llm.call.traced"]} == {True}
+    assert max(len(event["data"]["content"].encode()) for event in found["trace.content"]) <= 50
+
+
+def test_a_file_of_traces(play: Play, tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    scene = play(REASONING_TRACES_FILE=str(file), TELEMETRY_ENABLED="false")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert {line["purpose"] for line in lines} >= {"deriver.representation", "summary.short", "dialectic.answer", "dream.deduction"}
+    assert any(SECRET in turn["content"] for line in lines for turn in line["input"])
+    assert any(SECRET in (line["output"] or "") for line in lines)
+    assert scene.collector.requests == []

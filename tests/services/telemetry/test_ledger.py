@@ -1,0 +1,186 @@
+"""Every call of a model is one row of usage, written by nobody who waits for it, and none is lost in an orderly end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from memservice.domain.errors import Unavailable
+from memservice.domain.records import Usage
+from memservice.services.events.wiring import observe
+from memservice.services.usage.ledger import Ledger
+from memservice.spi.llm import ModelCall
+from memservice.telemetry.context import Reason, embedding_for
+from memservice.telemetry.events import EmbeddingCallCompleted, Event, LlmCallCompleted
+from services.conftest import Begin
+from support.services.world import Small
+
+CALL = ModelCall(
+    purpose="summary.short",
+    transport="openai",
+    model="small",
+    outcome="success",
+    duration_ms=120,
+    workspace_key=1,
+    workspace="w",
+    input_tokens=10,
+    output_tokens=5,
+    cache_read_tokens=3,
+    cache_write_tokens=2,
+)
+
+
+def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def rows(small: Small) -> list[Usage]:
+    with small.rt.storage.read() as view:
+        return view.rows.page(Usage)
+
+
+def test_a_call_is_written_soon_as_it_was(begin: Begin) -> None:
+    small = begin()
+    observe(small.rt)
+    small.rt.called(CALL)
+    until(lambda: len(rows(small)) == 1)
+    (row,) = rows(small)
+    assert replace(row, key=0) == Usage(
+        workspace_key=1,
+        day="2026-01-01",
+        task="summary.short",
+        provider="openai",
+        model="small",
+        input_tokens=10,
+        output_tokens=5,
+        cache_read_tokens=3,
+        cache_write_tokens=2,
+        duration_ms=120,
+        outcome="success",
+        created_at=small.clock(),
+    )
+
+
+def test_what_failed_or_was_broken_off_is_written_as_well(begin: Begin) -> None:
+    small = begin()
+    ledger = Ledger(small.rt)
+    ledger(replace(CALL, outcome="error", input_tokens=0))
+    ledger(replace(CALL, outcome="cancelled"))
+    ledger.close()
+    assert [row.outcome for row in rows(small)] == ["error", "cancelled"]
+
+
+def test_the_end_writes_what_waits(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memservice.services.usage.ledger.WAIT_SECONDS", 60.0)
+    monkeypatch.setattr("memservice.services.usage.ledger.ROWS_AT_ONCE", 1_000)
+    small = begin()
+    observe(small.rt)
+    writes: list[int] = []
+    write = small.rt.storage.write
+
+    def counted(fn: Callable[[Any], Any]) -> Any:
+        writes.append(1)
+        return write(fn)
+
+    monkeypatch.setattr(small.rt.storage, "write", counted)
+    for _ in range(700):
+        small.rt.called(CALL)
+    assert rows(small) == []
+    assert small.rt.unwritten_tokens(1, "2026-01-01") == 700 * 15
+    small.rt.closing.pop()()
+    assert len(rows(small)) == 700
+    assert len(writes) == 1
+    assert small.rt.unwritten_tokens(1, "2026-01-01") == 0
+
+
+def test_calls_wait_for_a_store_that_is_away(begin: Begin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr("memservice.services.usage.ledger.PAUSE_SECONDS", 0.02)
+    small = begin()
+    ledger = Ledger(small.rt)
+    away = threading.Event()
+    away.set()
+    tried: list[int] = []
+    write = small.rt.storage.write
+
+    def maybe(fn: Callable[[Any], Any]) -> Any:
+        tried.append(1)
+        if away.is_set():
+            raise Unavailable("not now")
+        return write(fn)
+
+    monkeypatch.setattr(small.rt.storage, "write", maybe)
+    for number in range(3):
+        ledger(replace(CALL, input_tokens=number))
+    until(lambda: len(tried) > 3)
+    away.clear()
+    until(lambda: len(rows(small)) == 3)
+    assert [row.input_tokens for row in rows(small)] == [0, 1, 2]
+    assert caplog.text.count("usage cannot be recorded at present") == 1
+    ledger.close()
+
+
+def test_what_cannot_be_written_before_the_end_is_told(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("memservice.services.usage.ledger.LAST_SECONDS", 0.05)
+    small = begin()
+    ledger = Ledger(small.rt)
+
+    def refuse(fn: Callable[[Any], Any]) -> None:
+        raise Unavailable("gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(small.rt.storage, "write", refuse)
+        ledger(CALL)
+        ledger.close()
+    assert "1 call(s) of models could not be recorded: gone" in caplog.text
+
+
+def test_calls_that_are_noted_from_many_threads_are_all_there(begin: Begin) -> None:
+    small = begin()
+    ledger = Ledger(small.rt)
+
+    def call_often() -> None:
+        for _ in range(200):
+            ledger(CALL)
+
+    threads = [threading.Thread(target=call_often) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ledger.close()
+    with small.rt.storage.read() as view:
+        assert view.usage.tokens(1, "2026-01-01") == 8 * 200 * 15
+    assert ledger.unwritten(1, "2026-01-01") == 0
+
+
+def test_calls_are_events_too(begin: Begin) -> None:
+    rt = begin().rt
+    observe(rt)
+    heard: list[Event] = []
+    rt.event_listeners.append(lambda event, at: heard.append(event))
+    rt.called(replace(CALL, outcome="error", error_class="ModelFailure 429", attempt=1, attempts=3))
+    rt.called(replace(CALL, attempt=3, attempts=3, is_fallback=True))
+    with embedding_for(Reason("message_create", 7, "shop")):
+        rt.called(ModelCall("document", "openai", "embed", "success", 9, embedding=True, input_tokens=40, input_count=4))
+    failed, passed, embedded = heard
+    assert isinstance(failed, LlmCallCompleted)
+    assert (failed.outcome, failed.is_final_attempt, failed.error_class, failed.retry_attempts) == ("error", False, "ModelFailure 429", 3)
+    assert isinstance(passed, LlmCallCompleted)
+    assert (passed.is_final_attempt, passed.was_fallback, passed.parent_category) == (True, True, "summary")
+    assert isinstance(embedded, EmbeddingCallCompleted)
+    assert (embedded.workspace_name, embedded.call_purpose, embedded.input_count, embedded.input_tokens_estimate) == (
+        "shop",
+        "message_create",
+        4,
+        40,
+    )

@@ -1,0 +1,87 @@
+"""Write the facts about the published third-generation API that `test_openapi.py` compares ours with.
+
+    python tests/support/api/data/extract.py <openapi document> > tests/support/api/data/v3.json
+
+Facts only: operations, parameters, bodies, fields, bounds, statuses, media types, keys. References are followed; texts and examples are
+left out.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+BOUNDS = (
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "format", "enum"),
+    *("minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "const"),
+)
+KEPT = (*BOUNDS, "default")
+FOLLOWED = ("$ref", "anyOf", "type", "properties", "required", "items", "additionalProperties")
+LEFT_OUT = ("title", "description", "example", "examples", "deprecated", "readOnly", "contentMediaType")
+
+
+def shape(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+    """A schema without references and alternatives: `types` (null included), bounds, and the shapes inside.
+
+    `must`, of parameters and bodies: whether they may be left out. `open`: the shape of the values of any other key.
+    """
+    if unknown := schema.keys() - {*KEPT, *FOLLOWED, *LEFT_OUT}:
+        raise ValueError(f"what {sorted(unknown)} say of {schema} would be lost")
+    if "$ref" in schema:
+        return shape(document["components"]["schemas"][schema["$ref"].rpartition("/")[2]], document)
+    made: dict[str, Any] = {}
+    types: set[str] = set()
+    for alternative in schema.get("anyOf", ()):
+        inner = shape(alternative, document)
+        types.update(inner.pop("types", ()))
+        made.update(inner)
+    own = schema.get("type", [])
+    types.update([own] if isinstance(own, str) else own)
+    if types:
+        made["types"] = sorted(types)
+    made.update({key: schema[key] for key in KEPT if key in schema})
+    if "properties" in schema:
+        made["fields"] = {name: shape(inner, document) for name, inner in schema["properties"].items()}
+        made["required"] = sorted(schema.get("required", []))
+    if "items" in schema:
+        made["items"] = shape(schema["items"], document)
+    further = schema.get("additionalProperties")
+    if further is not None and further is not False:
+        made["open"] = shape(further, document) if isinstance(further, dict) and further else {}
+    return made
+
+
+def facts(document: dict[str, Any]) -> dict[str, Any]:
+    """`METHOD path` → what the document says about it."""
+    found: dict[str, Any] = {}
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            if method not in ("get", "put", "post", "delete", "patch"):
+                continue
+            parameters = [*item.get("parameters", []), *operation.get("parameters", [])]
+            described: dict[str, Any] = {
+                "parameters": {
+                    f"{p['in']} {p['name']}": {"must": bool(p.get("required")), **shape(p["schema"], document)} for p in parameters
+                },
+                "answers": {},
+                "media": {},
+                "keys": sorted(sorted(asked) for asked in operation.get("security", ())),
+            }
+            for status, answer in operation["responses"].items():
+                described["media"][status] = sorted(answer.get("content", ()))
+                content = answer.get("content", {}).get("application/json")
+                described["answers"][status] = shape(content["schema"], document) if content else None
+            body = operation.get("requestBody")
+            if body is not None:
+                ((described["media"]["body"], content),) = body["content"].items()
+                described["body"] = {"must": bool(body.get("required")), **shape(content["schema"], document)}
+            found[f"{method.upper()} {path}"] = described
+    return found
+
+
+if __name__ == "__main__":
+    read = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    lines = (f"{json.dumps(name)}: {json.dumps(found, sort_keys=True)}" for name, found in sorted(facts(read).items()))
+    sys.stdout.write("{\n" + ",\n".join(lines) + "\n}\n")

@@ -1,0 +1,45 @@
+"""A reasoner of which a test decides what it answers, and an application that uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from api.conftest import Api
+from memservice.app import create_app
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.settings import load_settings
+from memservice.spi.reasoner import AnswerRequest
+from support.pipeline.fakes import Scripted
+
+
+class Talker(Scripted):
+    """Answers as a test says, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[AnswerRequest] = []
+        self.say: Callable[[AnswerRequest], Iterable[str]] = lambda request: ["Yes", ".", ""]
+
+    def answer(self, request: AnswerRequest) -> Iterable[str]:
+        self.asked.append(request)
+        return iter(self.say(request))
+
+    @property
+    def last(self) -> AnswerRequest:
+        return self.asked[-1]
+
+
+@contextmanager
+def talking(folder: Path, uri: str = "memory://", **settings: str) -> Iterator[tuple[Api, Talker]]:
+    """The application with such a reasoner. The workspace `w` does not exist yet."""
+    talker = Talker()
+    loaded = load_settings(environ={"DB_CONNECTION_URI": uri, "REASONER": talker.name, **settings}, cwd=folder)
+    runtime = Runtime(loaded, load_plugins(loaded, extra=[talker]))
+    runtime.storage.migrate()
+    try:
+        yield Api(create_app(runtime=runtime), runtime, "w"), talker
+    finally:
+        runtime.close()

@@ -1,0 +1,295 @@
+"""One workspace through each generation, in the same words: whoever writes, all three are asked what they see.
+
+A session goes by its uid, and a peer by its name, which is its id too as long as it is not renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import pytest
+from flask import Flask
+
+from api.conftest import Api, _numbers
+from memservice.runtime import Runtime
+from memservice.worker.polling import Worker
+from support.api.second import Second
+from support.api.v1_world import First, uid
+
+GENERATIONS = ("v1", "v2", "v3")
+ALICE = "alice"
+
+Metadata = dict[str, Any]
+
+
+class Told(NamedTuple):
+    """A message as the reader of its session sees it."""
+
+    id: str
+    content: str
+    mine: bool
+    """Said by the peer who reads."""
+    metadata: Metadata
+
+
+class Face(Protocol):
+    """What every generation can do, each in its own way. Lists are whole, and their totals are looked at."""
+
+    def make_workspace(self, metadata: Metadata) -> None: ...
+    def set_workspace(self, metadata: Metadata) -> None: ...
+    def workspace(self) -> Metadata: ...
+    def make_peer(self, name: str, metadata: Metadata) -> None: ...
+    def set_peer(self, name: str, metadata: Metadata) -> None: ...
+    def peers(self) -> dict[str, Metadata]: ...
+    def make_session(self, of: str, metadata: Metadata) -> str: ...
+    def set_session(self, session: str, of: str, metadata: Metadata) -> None: ...
+    def sessions(self, of: str) -> list[tuple[str, Metadata]]: ...
+    def delete_session(self, session: str, of: str) -> None: ...
+    def clone(self, session: str, of: str, upto: str | None) -> str: ...
+    def say(self, session: str, by: str, *contents: str) -> list[str]: ...
+    def messages(self, session: str, of: str) -> list[Told]: ...
+    def message(self, session: str, of: str, id: str) -> Told: ...
+    def set_message(self, session: str, of: str, id: str, metadata: Metadata) -> None: ...
+    def conclude(self, about: str, content: str) -> str: ...
+    def known(self, about: str) -> list[tuple[str, str]]: ...
+    def nearest(self, about: str, query: str) -> str: ...
+    def chat(self, about: str, session: str, question: str) -> str: ...
+
+
+class Three:
+    """A workspace that nobody else uses, and its three faces. It does not exist yet."""
+
+    def __init__(self, app: Flask, runtime: Runtime, workspace: str) -> None:
+        self.newest = Api(app, runtime, workspace)
+        self.second = Second(app, runtime, workspace)
+        self.first = First(self.newest)
+        self.runtime = runtime
+        self.faces: dict[str, Face] = {"v1": ByUid(self), "v2": ByName(self, self.second), "v3": ByName(self, self.newest)}
+
+    @property
+    def workspace(self) -> str:
+        return self.newest.workspace
+
+    def all(self) -> Sequence[Face]:
+        return list(self.faces.values())
+
+    def settle(self) -> None:
+        Worker(self.runtime).run_until_idle()
+
+    def app(self) -> str:
+        """The path of the workspace in the first generation."""
+        return f"/apps/{self.first.get(f'/apps/name/{self.workspace}')['id']}"
+
+    def user(self, name: str = ALICE) -> str:
+        return f"{self.app()}/users/{self.first.get(f'{self.app()}/users/name/{name}')['id']}"
+
+    def slug(self, session: str) -> str:
+        """The session's id in the later generations."""
+        named = {item["uid"]: item["id"] for item in whole(self.newest, "/sessions/list")}
+        return str(named.get(session, session))
+
+    def uid_of(self, slug: str) -> str:
+        return str(self.newest.ok(self.newest.post("/sessions", {"id": slug}))["uid"])
+
+
+def whole(api: Api, path: str, body: Any = ..., **query: Any) -> list[Any]:
+    """Everything on the pages of a list, whose totals must agree with it."""
+    return _collected(lambda number: api.ok(api.call("POST", path, body, query_string={"page": number, "size": 2, **query})))
+
+
+def _collected(ask: Any) -> list[Any]:
+    items: list[Any] = []
+    page = ask(1)
+    for number in range(1, page["pages"] + 1):
+        page = ask(number) if number > 1 else page
+        assert len(page["items"]) == min(2, page["total"] - len(items)), page
+        items += page["items"]
+    assert (page["total"], page["pages"], ask(page["pages"] + 1)["items"]) == (len(items), -(-len(items) // 2), [])
+    return items
+
+
+class ByName:
+    """The second and the third generation, which differ in words and statuses."""
+
+    def __init__(self, three: Three, api: Api) -> None:
+        self.three, self.api = three, api
+        self.root = "//v2/workspaces" if isinstance(api, Second) else "//v3/workspaces"
+        self.memory = "observations" if isinstance(api, Second) else "conclusions"
+
+    def done(self, method: str, path: str, body: Any = ...) -> Any:
+        answer = self.api.call(method, path, body)
+        assert answer.status_code // 100 == 2, f"{method} {path}: {answer.status_code} {answer.text[:300]}"
+        return answer.get_json() if answer.data else None
+
+    def make_workspace(self, metadata: Metadata) -> None:
+        self.done("POST", self.root, {"id": self.three.workspace, "metadata": metadata})
+
+    def set_workspace(self, metadata: Metadata) -> None:
+        self.done("PUT", "", {"metadata": metadata})
+
+    def workspace(self) -> Metadata:
+        (found,) = whole(self.api, f"{self.root}/list", {"filters": {"id": self.three.workspace}})
+        assert found == self.done("POST", self.root, {"id": self.three.workspace})
+        return dict(found["metadata"])
+
+    def make_peer(self, name: str, metadata: Metadata) -> None:
+        self.done("POST", "/peers", {"id": name, "metadata": metadata})
+
+    def set_peer(self, name: str, metadata: Metadata) -> None:
+        self.done("PUT", f"/peers/{name}", {"metadata": metadata})
+
+    def peers(self) -> dict[str, Metadata]:
+        return {item["id"]: item["metadata"] for item in whole(self.api, "/peers/list")}
+
+    def make_session(self, of: str, metadata: Metadata) -> str:
+        slug = f"session-{next(_numbers)}"
+        self.done("POST", "/sessions", {"id": slug, "metadata": metadata, "peers": {of: {}}})
+        return self.three.uid_of(slug)
+
+    def _at(self, session: str) -> str:
+        return f"/sessions/{self.three.slug(session)}"
+
+    def set_session(self, session: str, of: str, metadata: Metadata) -> None:
+        self.done("PUT", self._at(session), {"metadata": metadata})
+
+    def sessions(self, of: str) -> list[tuple[str, Metadata]]:
+        uids = {item["id"]: item["uid"] for item in whole(self.three.newest, "/sessions/list")}
+        return [(uids[item["id"]], item["metadata"]) for item in whole(self.api, f"/peers/{of}/sessions") if item["is_active"]]
+
+    def delete_session(self, session: str, of: str) -> None:
+        self.done("DELETE", self._at(session))
+
+    def clone(self, session: str, of: str, upto: str | None) -> str:
+        query = "" if upto is None else f"?message_id={upto}"
+        method = "GET" if isinstance(self.api, Second) else "POST"
+        return self.three.uid_of(self.done(method, f"{self._at(session)}/clone{query}")["id"])
+
+    def say(self, session: str, by: str, *contents: str) -> list[str]:
+        said = {"messages": [{"peer_id": by, "content": content} for content in contents]}
+        return [item["id"] for item in self.done("POST", f"{self._at(session)}/messages", said)]
+
+    def _told(self, item: Any, of: str) -> Told:
+        return Told(item["id"], item["content"], item["peer_id"] == of, item["metadata"])
+
+    def messages(self, session: str, of: str) -> list[Told]:
+        return [self._told(item, of) for item in whole(self.api, f"{self._at(session)}/messages/list")]
+
+    def message(self, session: str, of: str, id: str) -> Told:
+        return self._told(self.done("GET", f"{self._at(session)}/messages/{id}"), of)
+
+    def set_message(self, session: str, of: str, id: str, metadata: Metadata) -> None:
+        self.done("PUT", f"{self._at(session)}/messages/{id}", {"metadata": metadata})
+
+    def conclude(self, about: str, content: str) -> str:
+        session = f"session-{next(_numbers)}"
+        self.three.newest.session(session)
+        pair = {"observer_id": about, "observed_id": about, "session_id": session, "content": content}
+        return str(self.done("POST", f"/{self.memory}", {self.memory: [pair]})[0]["id"])
+
+    def known(self, about: str) -> list[tuple[str, str]]:
+        pair = {"observer_id": about, "observed_id": about}
+        listed = whole(self.api, f"/{self.memory}/list", {"filters": pair}, reverse="true")
+        return [(item["id"], item["content"]) for item in listed]
+
+    def nearest(self, about: str, query: str) -> str:
+        asked = {"query": query, "top_k": 1, "filters": {"observer": about, "observed": about}}
+        return str(self.done("POST", f"/{self.memory}/query", asked)[0]["id"])
+
+    def chat(self, about: str, session: str, question: str) -> str:
+        asked = {"query": question, "session_id": self.three.slug(session)}
+        return str(self.done("POST", f"/peers/{about}/chat", asked)["content"])
+
+
+class ByUid:
+    """The first generation, where `by` says whose words they are: the peer's own, or anybody else's."""
+
+    def __init__(self, three: Three) -> None:
+        self.three, self.first = three, three.first
+
+    def _whole(self, path: str) -> list[Any]:
+        return _collected(lambda number: self.first.post(f"{path}/list", page=number, size=2))
+
+    def make_workspace(self, metadata: Metadata) -> None:
+        self.first.post("/apps", {"name": self.three.workspace, "metadata": metadata})
+
+    def set_workspace(self, metadata: Metadata) -> None:
+        self.first.put(self.three.app(), {"metadata": metadata})
+
+    def workspace(self) -> Metadata:
+        found = self.first.get("/apps", app_id=uid(self.three.app()))
+        assert found == self.first.get(f"/apps/get_or_create/{self.three.workspace}")
+        return dict(found["metadata"])
+
+    def make_peer(self, name: str, metadata: Metadata) -> None:
+        self.first.post(f"{self.three.app()}/users", {"name": name, "metadata": metadata})
+
+    def set_peer(self, name: str, metadata: Metadata) -> None:
+        self.first.put(self.three.user(name), {"metadata": metadata})
+
+    def peers(self) -> dict[str, Metadata]:
+        return {item["name"]: item["metadata"] for item in self._whole(f"{self.three.app()}/users")}
+
+    def make_session(self, of: str, metadata: Metadata) -> str:
+        return str(self.first.post(f"{self.three.user(of)}/sessions", {"metadata": metadata})["id"])
+
+    def _at(self, session: str, of: str) -> str:
+        return f"{self.three.user(of)}/sessions/{session}"
+
+    def set_session(self, session: str, of: str, metadata: Metadata) -> None:
+        self.first.put(self._at(session, of), {"metadata": metadata})
+
+    def sessions(self, of: str) -> list[tuple[str, Metadata]]:
+        return [(item["id"], item["metadata"]) for item in self._whole(f"{self.three.user(of)}/sessions") if item["is_active"]]
+
+    def delete_session(self, session: str, of: str) -> None:
+        self.first.delete(self._at(session, of))
+
+    def clone(self, session: str, of: str, upto: str | None) -> str:
+        query = {} if upto is None else {"message_id": upto}
+        return str(self.first.get(f"{self._at(session, of)}/clone", **query)["id"])
+
+    def say(self, session: str, by: str, *contents: str) -> list[str]:
+        said = self.first.say(self._at(session, ALICE), *((by == ALICE, content) for content in contents))
+        return [item["id"] for item in said]
+
+    def _told(self, item: Any) -> Told:
+        return Told(item["id"], item["content"], item["is_user"], item["metadata"])
+
+    def messages(self, session: str, of: str) -> list[Told]:
+        return [self._told(item) for item in self._whole(f"{self._at(session, of)}/messages")]
+
+    def message(self, session: str, of: str, id: str) -> Told:
+        return self._told(self.first.get(f"{self._at(session, of)}/messages/{id}"))
+
+    def set_message(self, session: str, of: str, id: str, metadata: Metadata) -> None:
+        self.first.put(f"{self._at(session, of)}/messages/{id}", {"metadata": metadata})
+
+    def reserved(self, about: str) -> str:
+        """The path of the documents in the collection of what is known about the user, which asking makes appear."""
+        user = self.three.user(about)
+        self.first.post(f"{user}/sessions/unknown/chat", {"queries": ""})
+        return f"{user}/collections/{self.first.get(f'{user}/collections/name/honcho')['id']}/documents"
+
+    def conclude(self, about: str, content: str) -> str:
+        return str(self.first.post(self.reserved(about), {"content": content})["id"])
+
+    def known(self, about: str) -> list[tuple[str, str]]:
+        return [(item["id"], item["content"]) for item in self._whole(self.reserved(about))]
+
+    def nearest(self, about: str, query: str) -> str:
+        return str(self.first.post(f"{self.reserved(about)}/query", {"query": query, "top_k": 1})[0]["id"])
+
+    def chat(self, about: str, session: str, question: str) -> str:
+        return str(self.first.post(f"{self._at(session, about)}/chat", {"queries": question})["content"])
+
+
+@pytest.fixture
+def three(app: Flask, runtime: Runtime) -> Three:
+    return Three(app, runtime, f"w{next(_numbers)}")
+
+
+@pytest.fixture(params=GENERATIONS)
+def writer(request: pytest.FixtureRequest, three: Three) -> Face:
+    """Each generation in turn."""
+    return three.faces[request.param]

@@ -1,0 +1,184 @@
+"""Language models that are wrong in one way each, and the test of the kit that has to say so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from logging import getLogger
+from typing import ClassVar
+
+import pytest
+
+from memservice.spi.llm import Completion, CompletionRequest, LanguageModel, ModelFailure, Refusal
+from memservice.spi.providers import Context
+from memservice.testing.llm import LanguageModelContract, Peer
+from memservice_http.client import Endpoint
+from memservice_http.connection import Place
+from memservice_openai.chat import OpenAiModel
+from support.models.scripted import KEY, ScriptedPeer, scripted
+from support.models.wires import OpenAiWire
+
+
+class Honest:
+    """A model that passes everything on."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self.model = model
+
+    def complete(self, request: CompletionRequest) -> Completion:
+        return self.model.complete(request)
+
+    def stream(self, request: CompletionRequest) -> Iterator[str | Completion]:
+        yield from self.model.stream(request)
+
+
+class Broken(LanguageModelContract):
+    """The kit on a broken model. `caught_by` names tests that have to fail."""
+
+    broken: ClassVar[type[Honest]]
+    caught_by: ClassVar[tuple[str, ...]]
+
+    @pytest.fixture
+    def peer(self) -> Iterator[Peer]:
+        with scripted() as server:
+            context = Context(lambda: datetime.now(UTC), getLogger("test"))
+            endpoint = Endpoint("openai", server.url, {"authorization": f"Bearer {KEY}"}, Place().load({"api_key": KEY}), context.clock)
+            yield ScriptedPeer(server, OpenAiWire(), self.broken(OpenAiModel(endpoint, context)))
+
+
+class Buffers(Honest):
+    def stream(self, request: CompletionRequest) -> Iterator[str | Completion]:
+        yield from list(self.model.stream(request))
+
+
+class EndsWhenCut(Honest):
+    def stream(self, request: CompletionRequest) -> Iterator[str | Completion]:
+        said = ""
+        try:
+            for piece in self.model.stream(request):
+                said += piece if isinstance(piece, str) else ""
+                yield piece
+        except ModelFailure as error:
+            if not said:
+                raise
+            yield Completion(said, finish_reason=f"cut ({error.status})")
+
+
+class TriesAgain(Honest):
+    def complete(self, request: CompletionRequest) -> Completion:
+        try:
+            return self.model.complete(request)
+        except ModelFailure:
+            return self.model.complete(request)
+
+
+class TellsTheKey(Honest):
+    def complete(self, request: CompletionRequest) -> Completion:
+        try:
+            return self.model.complete(request)
+        except ModelFailure as error:
+            raise ModelFailure(f"{error} with {KEY}", retryable=error.retryable, status=error.status) from error
+
+
+class HopesForever(Honest):
+    def complete(self, request: CompletionRequest) -> Completion:
+        try:
+            return self.model.complete(request)
+        except ModelFailure as error:
+            raise ModelFailure(str(error), retryable=True, status=error.status, retry_after=error.retry_after) from error
+
+
+class ForgetsHowLong(Honest):
+    def complete(self, request: CompletionRequest) -> Completion:
+        try:
+            return self.model.complete(request)
+        except Refusal:
+            raise
+        except ModelFailure as error:
+            raise ModelFailure(str(error), retryable=error.retryable, status=error.status) from error
+
+
+class TakesRefusalsForAnswers(Honest):
+    def complete(self, request: CompletionRequest) -> Completion:
+        try:
+            return self.model.complete(request)
+        except Refusal as error:
+            return Completion(str(error))
+
+
+class KeepsTheFirstCall(Honest):
+    def complete(self, request: CompletionRequest) -> Completion:
+        done = self.model.complete(request)
+        return replace(done, tool_calls=done.tool_calls[:1])
+
+
+class CountsNothing(Honest):
+    def complete(self, request: CompletionRequest) -> Completion:
+        return replace(self.model.complete(request), input_tokens=0, output_tokens=0)
+
+
+class IgnoresTheBound(Honest):
+    def complete(self, request: CompletionRequest) -> Completion:
+        return self.model.complete(replace(request, timeout=9.0))
+
+
+class DropsTheSystem(Honest):
+    def complete(self, request: CompletionRequest) -> Completion:
+        return self.model.complete(replace(request, turns=[turn for turn in request.turns if turn.role != "system"]))
+
+
+class MixesUpThreads(Honest):
+    def complete(self, request: CompletionRequest) -> Completion:
+        self.request = request
+        time.sleep(0.01)
+        return self.model.complete(self.request)
+
+
+class TestBuffers(Broken):
+    broken, caught_by = Buffers, ("test_a_stream_does_not_buffer",)
+
+
+class TestEndsWhenCut(Broken):
+    broken, caught_by = EndsWhenCut, ("test_a_stream_that_is_cut_raises[cut]", "test_a_stream_that_is_cut_raises[error in stream]")
+
+
+class TestTriesAgain(Broken):
+    broken, caught_by = TriesAgain, ("test_a_call_is_one_try",)
+
+
+class TestTellsTheKey(Broken):
+    broken, caught_by = TellsTheKey, ("test_no_failure_tells_the_key_or_what_was_said",)
+
+
+class TestHopesForever(Broken):
+    broken, caught_by = HopesForever, ("test_a_failure_says_whether_to_try_again[401-False-complete]",)
+
+
+class TestForgetsHowLong(Broken):
+    broken, caught_by = ForgetsHowLong, ("test_how_long_to_wait_is_told",)
+
+
+class TestTakesRefusalsForAnswers(Broken):
+    broken, caught_by = TakesRefusalsForAnswers, ("test_a_refusal_is_one[complete]",)
+
+
+class TestKeepsTheFirstCall(Broken):
+    broken, caught_by = KeepsTheFirstCall, ("test_tools_are_called[complete]",)
+
+
+class TestCountsNothing(Broken):
+    broken, caught_by = CountsNothing, ("test_what_it_took_is_told[complete]",)
+
+
+class TestIgnoresTheBound(Broken):
+    broken, caught_by = IgnoresTheBound, ("test_no_exchange_takes_longer_than_it_may[hang-complete]",)
+
+
+class TestDropsTheSystem(Broken):
+    broken, caught_by = DropsTheSystem, ("test_all_that_was_asked_arrives",)
+
+
+class TestMixesUpThreads(Broken):
+    broken, caught_by = MixesUpThreads, ("test_threads_do_not_disturb_each_other",)

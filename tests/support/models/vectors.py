@@ -1,0 +1,41 @@
+"""The embedding routes of the protocols: vectors by the hashed embedder, scaled so that nobody takes them as they come."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from memservice_hashed.embedder import HashedEmbedder
+from support.models.scripted import Handler, Request
+
+_HASHED = HashedEmbedder()
+
+
+def vectors(texts: Sequence[str], dimension: int | None = None) -> list[list[float]]:
+    return [[float(number) * 3 for number in vector[:dimension]] for vector in _HASHED.embed(texts)]
+
+
+def openai_vectors(handler: Handler, request: Request) -> None:
+    """In reverse order, as the protocol allows: the index tells which is whose."""
+    body = request.body
+    rows = []
+    for index, vector in enumerate(vectors(body["input"], body.get("dimensions"))):
+        packed = b64encode(np.array(vector, "<f4").tobytes()).decode()
+        rows.append({"object": "embedding", "index": index, "embedding": packed if body.get("encoding_format") == "base64" else vector})
+    answer: dict[str, Any] = {"object": "list", "data": rows[::-1], "usage": {"prompt_tokens": 5, "total_tokens": 5}}
+    handler.json(answer)
+
+
+def gemini_vectors(handler: Handler, request: Request) -> None:
+    asked = request.body["requests"]
+    texts = [one["content"]["parts"][0]["text"] for one in asked]
+    made = vectors(texts, asked[0].get("outputDimensionality"))
+    handler.json({"embeddings": [{"values": vector} for vector in made]})
+
+
+def openai_texts(request: Request) -> list[str]:
+    texts: list[str] = request.body["input"]
+    return texts

@@ -1,0 +1,108 @@
+"""A store, a clock that a test moves, and a short way to write into one workspace and to work on what that makes necessary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from memservice.domain.filters import TRUE, where
+from memservice.domain.records import Collection, Conclusion, Message, Session, Summary, Task
+from memservice.runtime import Runtime
+from memservice.services import (
+    messages,
+    sessions,
+)
+from memservice.services.auth.principal import Principal
+from memservice.services.messages import Draft
+from memservice.services.tasks import (
+    outbox,
+    queue_status,
+)
+from memservice.services.tasks.queue_status import QueueStatus
+from memservice.worker.polling import Worker
+from memservice.worker.runner import (
+    RunReport,
+    run,
+)
+from support.pipeline.fakes import Scripted
+
+WHO = Principal(admin=True)
+WORKSPACE = "w"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime(2024, 3, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+class Place:
+    def __init__(self, rt: Runtime, clock: Clock, reasoner: Scripted) -> None:
+        self.rt = rt
+        self.clock = clock
+        self.reasoner = reasoner
+
+    def say(self, session: str, *said: tuple[str, str], configuration: Mapping[str, Any] | None = None) -> list[Message]:
+        """Store (peer, content) pairs with one request."""
+        drafts = [Draft(content, author, configuration=configuration) for author, content in said]
+        return messages.create(self.rt, WHO, WORKSPACE, session, drafts)
+
+    def join(self, session: str, **members: sessions.MemberConfig) -> Session:
+        return sessions.add_peers(self.rt, WHO, WORKSPACE, session, members)
+
+    def work(self) -> list[RunReport]:
+        """Until nothing is ready."""
+        return Worker(self.rt).run_until_idle(30)
+
+    def ready(self) -> list[str]:
+        with self.rt.storage.read() as view:
+            return view.tasks.ready(self.clock(), 100, outbox.latest(self.rt))
+
+    def run(self, unit: str) -> RunReport:
+        return run(self.rt, unit)
+
+    def unit(self, kind: str = outbox.REPRESENTATION) -> str:
+        """The only unit with tasks of that kind that is ready."""
+        (found,) = {task.unit for task in self.tasks(kind, state="pending")} & set(self.ready())
+        return found
+
+    def tasks(self, kind: str | None = outbox.REPRESENTATION, **values: Any) -> list[Task]:
+        chosen = values if kind is None else {"kind": kind, **values}
+        with self.rt.storage.read() as view:
+            return view.rows.page(Task, where(**chosen) if chosen else TRUE)
+
+    def conclusions(self, observer: str, observed: str | None = None) -> list[Conclusion]:
+        """Live ones in the order in which they were stored."""
+        with self.rt.storage.read() as view:
+            found = view.rows.page(Conclusion, where(observer=observer, observed=observed or observer, state="live"))
+        return found
+
+    def texts(self, observer: str, observed: str | None = None) -> list[str]:
+        return [conclusion.content for conclusion in self.conclusions(observer, observed)]
+
+    def counted(self, observer: str, observed: str | None = None) -> int:
+        """The collection's own count of explicit conclusions."""
+        with self.rt.storage.read() as view:
+            (collection,) = view.rows.page(Collection, where(observer=observer, observed=observed or observer))
+        return collection.explicit_count
+
+    def summaries(self, session: str) -> dict[str, Summary]:
+        return sessions.summaries(self.rt, WHO, WORKSPACE, session)
+
+    def status(self, **names: str) -> QueueStatus:
+        return queue_status.status(self.rt, WHO, WORKSPACE, **names)
+
+    def counts(self, **names: str) -> tuple[int, int, int, int]:
+        """Queue status: total, completed, in progress, pending."""
+        found = self.status(**names)
+        return found.total, found.completed, found.in_progress, found.pending
+
+    def outcome(self, name: str) -> int:
+        """Sum of one count over all tasks."""
+        return sum(int(task.outcome.get(name, 0)) for task in self.tasks(None))

@@ -1,0 +1,262 @@
+"""Ends a process at one commit after the other and looks at what is left.
+
+Run as a program, since it forks: `boundaries.py FOLDER WHAT STORAGE`, where STORAGE is `sqlite` or `postgres`.
+
+Prints one line of JSON: for each point that was reached what the store held after the next start, and what it holds without any end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from memservice.domain.records import DONE, Collection, Conclusion, Lease, Message, Session, Space, Summary, Task
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.services import messages, sessions
+from memservice.services.auth.principal import Principal
+from memservice.services.messages import Draft
+from memservice.services.sessions import MemberConfig
+from memservice.settings import load_settings
+from memservice.testing import failpoints
+from memservice.worker import retention
+from memservice.worker.polling import Worker
+from support.stores.postgres_server import drop_database, new_database
+
+FACTS = [f"I keep {number} bees in the garden behind house {number * 7}." for number in range(1, 11)]
+"""Two speakers say ten each: enough for a summary."""
+KEY = "the request that is sent again"
+
+
+class Stores(ABC):
+    """Stores by name, which can be copied while nobody has them open."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @abstractmethod
+    def uri(self, name: str) -> str: ...
+
+    @abstractmethod
+    def make(self, name: str) -> None:
+        """A new one, without tables."""
+
+    @abstractmethod
+    def copy(self, name: str, to: str) -> None: ...
+
+    @abstractmethod
+    def drop(self, name: str) -> None: ...
+
+    def note(self, name: str, kind: str) -> Path:
+        """A file in which processes tell one another about a store."""
+        return self.folder / f"{name}.{kind}"
+
+
+class Files(Stores):
+    def uri(self, name: str) -> str:
+        return f"sqlite:///{self.folder}/{name}.db"
+
+    def make(self, name: str) -> None:
+        pass
+
+    def copy(self, name: str, to: str) -> None:
+        shutil.copy(self.folder / f"{name}.db", self.folder / f"{to}.db")
+
+    def drop(self, name: str) -> None:
+        (self.folder / f"{name}.db").unlink()
+
+
+class Databases(Stores):
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._uris: dict[str, str] = {}
+
+    def uri(self, name: str) -> str:
+        return self._uris[name]
+
+    def make(self, name: str) -> None:
+        self._uris[name] = new_database()
+
+    def copy(self, name: str, to: str) -> None:
+        self._uris[to] = new_database(self._uris[name])
+
+    def drop(self, name: str) -> None:
+        drop_database(self._uris.pop(name))
+
+    def drop_all(self) -> None:
+        for name in list(self._uris):
+            self.drop(name)
+
+
+def opened(uri: str, point: str = "") -> Runtime:
+    os.environ[failpoints.POINTS] = point
+    settings = load_settings(environ={"DB_CONNECTION_URI": f"failpoint+{uri}"}, cwd=Path.cwd())
+    return Runtime(settings, load_plugins(settings, extra=[failpoints]))
+
+
+def in_a_process(work: Callable[[], None]) -> int:
+    """Run it in a process of its own; returns its exit status, negative for a signal."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(3)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def write(rt: Runtime, acknowledged: Path | None = None) -> None:
+    """Two requests that a client sends again, with the same key, until they are acknowledged."""
+    for number, author in enumerate(("ada", "bot")):
+        drafts = [Draft(fact.replace("bees", "bees" if author == "ada" else "goats"), author) for fact in FACTS]
+        messages.create(rt, Principal(admin=True), "w", "s", drafts, f"{KEY} {number}")
+        if acknowledged is not None:
+            acknowledged.write_text(str(number + 1), encoding="utf-8")
+
+
+def work(rt: Runtime) -> None:
+    """As a worker does that has just been started."""
+    retention.free_abandoned(rt)
+    retention.sweep(rt)
+    Worker(rt).run_until_idle(60)
+
+
+def held(rt: Runtime) -> dict[str, Any]:
+    """All that matters, without ids and times."""
+    with rt.storage.read() as view:
+        spaces = view.rows.page(Space)
+        session = view.rows.page(Session)
+        return {
+            "messages": [(m.author, m.seq, m.content, m.tokens_through) for m in view.rows.page(Message)],
+            "sessions": [(s.slug, s.message_count, s.token_total) for s in session],
+            "conclusions": sorted(
+                (c.observer, c.observed, c.content, c.times_derived, len(c.message_keys)) for c in view.rows.page(Conclusion)
+            ),
+            "collections": sorted((c.observer, c.observed, c.explicit_count) for c in view.rows.page(Collection)),
+            "vectors": sorted((space.kind, rt.vectors.count(view, space)) for space in spaces),
+            "summaries": sorted((s.kind, s.content, m.seq) for s in view.rows.page(Summary) if (m := _covered(view, s))),
+            "tasks": sorted((t.kind, t.state, t.attempts) for t in view.rows.page(Task) if t.kind in ("representation", "summary")),
+            "unfinished": sum(1 for t in view.rows.page(Task) if t.state != DONE and t.kind != "dream_timer"),
+            "leases": view.rows.count(Lease),
+        }
+
+
+def _covered(view: Any, summary: Summary) -> Message | None:
+    found: Message | None = view.messages.by_keys([summary.message_key]).get(summary.message_key)
+    return found
+
+
+def after_work(stores: Stores, name: str) -> dict[str, Any]:
+    """What the store holds once everything was done by a process that nothing happens to."""
+    answer = stores.note(name, "json")
+
+    def look() -> None:
+        rt = opened(stores.uri(name))
+        write(rt)
+        work(rt)
+        answer.write_text(json.dumps(held(rt)), encoding="utf-8")
+        rt.close()
+
+    status = in_a_process(look)
+    assert status == 0, status
+    found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+    return found
+
+
+def warm_up(folder: Path) -> None:
+    """Load, in this process, all the code that its forks would each load for themselves. Nothing stays open."""
+    import memservice_postgres.storage  # noqa: F401
+    import memservice_sqlite.storage
+    import memservice_sqlite.vectors  # noqa: F401
+
+    settings = load_settings(environ={"DB_CONNECTION_URI": "memory://"}, cwd=folder)
+    rt = Runtime(settings, load_plugins(settings))
+    write(rt)
+    work(rt)
+    rt.close()
+
+
+def main(stores: Stores, what: str) -> None:
+    warm_up(stores.folder)
+    stores.make("empty")
+
+    def prepare() -> None:
+        rt = opened(stores.uri("empty"))
+        rt.storage.migrate()
+        sessions.add_peers(rt, Principal(admin=True), "w", "s", {"bob": MemberConfig(observe_others=True)})
+        rt.close()
+
+    def ready() -> None:
+        rt = opened(stores.uri("ready"))
+        write(rt)
+        rt.close()
+
+    assert in_a_process(prepare) == 0
+    stores.copy("empty", "ready")
+    assert in_a_process(ready) == 0
+    stores.copy("empty", "whole")
+    whole = after_work(stores, "whole")
+    differing: dict[str, Any] = {}
+    reached: list[str] = []
+    for place in (failpoints.BEFORE, failpoints.AFTER):
+        for number in range(1, 200):
+            point, name = f"kill:{place}:{number}", f"{place}{number}"
+            stores.copy("empty" if what == "writing" else "ready", name)
+            acknowledged = stores.note(name, "ack")
+
+            def attempt(name: str = name, point: str = point, acknowledged: Path = acknowledged) -> None:
+                rt = opened(stores.uri(name), point)
+                if what == "writing":
+                    write(rt, acknowledged)
+                else:
+                    work(rt)
+                rt.close()
+
+            status = in_a_process(attempt)
+            assert status in (0, -9), (point, status)
+            if status == 0:
+                break
+            reached.append(point)
+            lost = acknowledged_lost(stores, name) if what == "writing" else 0
+            found = after_work(stores, name)
+            if lost or found != whole:
+                differing[point] = {"lost": lost, **{part: found[part] for part in whole if found[part] != whole[part]}}
+            stores.drop(name)
+    print(json.dumps({"reached": reached, "differing": differing, "whole": whole}))
+
+
+def acknowledged_lost(stores: Stores, name: str) -> int:
+    """How many messages that were acknowledged are not there right after the end."""
+    acknowledged, answer = stores.note(name, "ack"), stores.note(name, "count")
+    requests = int(acknowledged.read_text(encoding="utf-8")) if acknowledged.exists() else 0
+
+    def look() -> None:
+        rt = opened(stores.uri(name))
+        with rt.storage.read() as view:
+            answer.write_text(str(view.rows.count(Message)), encoding="utf-8")
+        rt.close()
+
+    assert in_a_process(look) == 0
+    return max(0, requests * len(FACTS) - int(answer.read_text(encoding="utf-8")))
+
+
+if __name__ == "__main__":
+    place = Path(sys.argv[1])
+    os.chdir(place)
+    if sys.argv[3] == "sqlite":
+        main(Files(place), sys.argv[2])
+    else:
+        databases = Databases(place)
+        try:
+            main(databases, sys.argv[2])
+        finally:
+            databases.drop_all()

@@ -1,0 +1,59 @@
+"""A toolbox of which a test decides what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from memservice.spi.reasoner import Evidence
+from memservice.spi.toolbox import Chain, Passage, ToolRefused
+from support.reasoning.model import NOW
+
+
+def stated(uid: str, content: str, **values: Any) -> Evidence:
+    given = {"about": "alice", "observer": "alice", "level": "explicit", "session": "s", **values}
+    return Evidence("conclusion", uid, content, NOW, **given)
+
+
+def said(author: str, content: str, **values: Any) -> Evidence:
+    return Evidence("message", f"m-{content[:8]}", content, NOW, author=author, session="s", **values)
+
+
+class Box:
+    """Finds everything that it was given, and keeps what it was asked for."""
+
+    def __init__(self, *held: Evidence, passages: Sequence[Passage] = (), has_chains: bool = True, has_cards: bool = False) -> None:
+        self.held, self.passages = held, passages
+        self.has_chains, self.has_cards = has_chains, has_cards
+        self.asked: list[tuple[Any, ...]] = []
+
+    def conclusions(self, query: str, limit: int) -> Sequence[Evidence]:
+        self.asked.append(("conclusions", query, limit))
+        return self.held[:limit]
+
+    def messages(self, query: str, limit: int, since: datetime | None = None, until: datetime | None = None) -> Sequence[Passage]:
+        self.asked.append(("messages", query, limit, since, until))
+        return self.passages
+
+    def containing(self, text: str, limit: int) -> Sequence[Passage]:
+        self.asked.append(("containing", text, limit))
+        return self.passages
+
+    def between(self, since: datetime | None, until: datetime | None, limit: int, newest_first: bool = True) -> Sequence[Passage]:
+        self.asked.append(("between", since, until, limit, newest_first))
+        return self.passages
+
+    def behind(self, uid: str) -> Sequence[Passage]:
+        self.asked.append(("behind", uid))
+        return self.passages
+
+    def chain(self, uid: str) -> Chain:
+        for item in self.held:
+            if item.uid == uid:
+                return Chain(item, [other for other in self.held if other.uid in item.source_ids])
+        raise ToolRefused(f"There is no conclusion with the id {uid!r}.")
+
+    def card(self, peer: str) -> Sequence[str]:
+        self.asked.append(("card", peer))
+        return ["IDENTITY: Alice"]

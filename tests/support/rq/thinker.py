@@ -1,0 +1,58 @@
+"""A model behind a real connection that derives and dreams as it is told, and lets a test cut it off in the middle of any call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from memservice.spi.llm import ToolCall
+from memservice.testing.llm import Say
+from support.models.scripted import Handler, Request, Server
+from support.models.wires import OpenAiWire
+
+Reply = Callable[[str, bool], Say]
+"""What is said: by what the model is told to be, and whether it was given results of tools already."""
+
+
+class Thinker:
+    """Answers by `reply`; a call that was chosen with `cut` is never answered: it waits until the other side is gone."""
+
+    def __init__(self, server: Server, reply: Reply) -> None:
+        self.calls = 0
+        """Since `cut`."""
+        self.cut_off = threading.Event()
+        """A call that is never answered has come."""
+        self._reply = reply
+        self._number = 0
+        self._lock = threading.Lock()
+        self._wire = OpenAiWire()
+        self._server = server
+        server.then(self._answer)
+
+    def settings(self, key: str) -> dict[str, str]:
+        return self.settings_of(self._server, key)
+
+    @staticmethod
+    def settings_of(server: Server, key: str) -> dict[str, str]:
+        return {"REASONER": "llm", "LLM_OPENAI_BASE_URL": f"{server.url}/v1", "LLM_OPENAI_API_KEY": key}
+
+    def cut(self, number: int) -> None:
+        """The call of that number from now on is never answered; 0 for none."""
+        with self._lock:
+            self.calls, self._number = 0, number
+            self.cut_off.clear()
+
+    def _answer(self, handler: Handler, request: Request) -> None:
+        with self._lock:
+            self.calls += 1
+            is_cut = self.calls == self._number
+        if is_cut:
+            self.cut_off.set()
+            handler.wait_to_be_left()
+            return
+        turns = request.body["messages"]
+        handler.json(self._wire.whole(self._reply(turns[0]["content"], any(turn["role"] == "tool" for turn in turns))))
+
+
+def calling(name: str, **arguments: object) -> Say:
+    return Say((), (ToolCall("call-1", name, arguments),), "tool_calls")

@@ -1,0 +1,240 @@
+"""Consolidating without a model: what is replaced by what, what is left alone, and what goes on the card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known
+from memservice_extractive.facts import Fact, read
+from memservice_extractive.reasoner import ExtractiveReasoner
+from support.examples import examples
+
+START = datetime(2023, 5, 8, 10, tzinfo=UTC)
+
+
+def known(*contents: str, level: str = "explicit", same_time: bool = False) -> list[Known]:
+    """One a day, with the uids k0, k1 … ."""
+    return [
+        Known(f"k{n}", content, level, START if same_time else START + timedelta(days=n), 1, "bob", "bob")
+        for n, content in enumerate(contents)
+    ]
+
+
+def consolidated(rows: Sequence[Known], card: Sequence[str] = (), write_card: bool = True) -> Consolidated:
+    return ExtractiveReasoner().consolidate(ConsolidateRequest("bob", "bob", rows, card, write_card))
+
+
+def replaced(*contents: str) -> dict[str, str | None]:
+    return {pair.old: pair.new for pair in consolidated(known(*contents)).superseded}
+
+
+def test_the_gold_scenario() -> None:
+    rows = known(
+        "I live in Rome.",
+        "I like green tea.",
+        "My favourite colour is blue.",
+        "I like GREEN tea!",
+        "Alice lives in Paris.",
+        "I really like green tea.",
+        "I moved to Berlin.",
+        "My favourite colour is red.",
+        "My favourite band is Blur.",
+        "I do not like green tea.",
+    )
+
+    found = consolidated(rows)
+
+    assert [(pair.old, pair.new, pair.reason) for pair in found.superseded] == [
+        ("k0", "k6", "updated: residence"),
+        ("k1", "k5", "near-duplicate"),
+        ("k2", "k7", "updated: favourite colour"),
+        ("k3", "k5", "near-duplicate"),
+    ]
+    assert found.created == ()
+    assert found.card == [
+        "ATTRIBUTE: I moved to Berlin.",
+        "ATTRIBUTE: My favourite colour is red.",
+        "ATTRIBUTE: My favourite band is Blur.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I live in Rome.", "I live in Berlin."),
+        ("I live in Rome.", "I have just moved to Berlin with my wife."),
+        ("I live in Rome, Italy.", "Actually, I now live in Portland, Oregon."),
+        ("I work at Siemens.", "I work as a designer at Bosch now."),
+        ("I am 34 years old.", "I just turned 35."),
+        ("My name is Bob.", "My name is Robert."),
+        ("My email is bob@example.org.", "My new email is robert@example.org."),
+        ("Bob lives in Rome.", "I live in Berlin."),
+        ("Ich wohne in Hamburg.", "Ich bin nach Köln gezogen."),
+        ("Ich arbeite bei Siemens.", "Ich arbeite jetzt bei Bosch."),
+        ("Ich bin 30 Jahre alt.", "Ich bin 31 Jahre alt."),
+        ("Mein Lieblingsessen ist Pizza.", "Mein Lieblingsessen ist Sushi."),
+        ("我住在北京。", "我搬到了上海。"),
+        ("我最喜欢的颜色是蓝色。", "我最喜欢的颜色是红色。"),
+        ("私は東京に住んでいます。", "先月、大阪に引っ越しました。"),
+        ("一番好きな色は青です。", "一番好きな色は赤です。"),
+        ("I live in Rome.", "I live in rome"),
+        ("I like tea", "Yes, I like tea!"),
+        ("I love hiking.", "I love hiking because it calms me."),
+    ],
+)
+def test_the_newer_replaces_the_older(older: str, newer: str) -> None:
+    assert replaced(older, newer) == {"k0": "k1"}
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I live in Rome.", "I lived in Berlin."),
+        ("I live in Rome.", "I used to live in Berlin."),
+        ("I live in Rome.", "I moved to Berlin in 2015."),
+        ("I live in Rome.", "I moved to Berlin when I was six."),
+        ("I live in Rome.", "I live in Berlin on weekdays."),
+        ("I live in Rome.", "If I live in Berlin I will need a car."),
+        ("I live in Rome.", "I live in Italy."),
+        ("I live in Germany.", "I live in Berlin."),
+        ("I live in Rome.", "I live in a small flat."),
+        ("I live in Rome.", "I live in Berlin and Paris."),
+        ("I live in Rome.", "Alice lives in Berlin."),
+        ("I live in Rome.", "My sister lives in Berlin."),
+        ("I live in Rome.", 'Alice shouted happily "I live in Berlin" yesterday.'),
+        ("I live in Rome.", "Do I live in Berlin?"),
+        ("I live in Berlin.", "I live in Berlin Mitte."),
+        ("I work at Siemens.", "I work at a bank."),
+        ("My favourite colour is blue.", "My favourite band is Blur."),
+        ("I like tea.", "I do not like tea."),
+        ("I like tea.", "I like tea but not in the evening."),
+        ("I have two dogs.", "I have three dogs."),
+        ("I paid 20 euros for the bike.", "I paid 30 euros for the bike."),
+        ("Anna loves Tom.", "Tom loves Anna."),
+        ("I met Anna in the park.", "I met Lisa in the park."),
+        ("My wife is a teacher.", "I am a teacher."),
+        ("我太太是老师。", "我是老师。"),
+        ("I have a dog.", "I have a dog house."),
+        ("I went to the lake.", "I went to the lake and Anna swam."),
+        ("I ran for 3.5 hours.", "I ran for 3:5 hours."),
+        ("I want to marry.", "I married."),
+        ("Ich mag Tee.", "Ich mag keinen Tee."),
+        ("我喜欢喝茶。", "我不喜欢喝茶。"),
+    ],
+)
+def test_what_is_not_certain_is_left_alone(older: str, newer: str) -> None:
+    assert replaced(older, newer) == {}
+
+
+def test_every_row_points_at_one_that_stays() -> None:
+    assert replaced("I live in Rome.", "I live in Berlin.", "I live in Rome!", "Yes, I live in Berlin.") == {
+        "k0": "k3",
+        "k1": "k3",
+        "k2": "k3",
+    }
+    assert replaced("I live in Rome.", "I live in Berlin.", "I live in Rome.") == {"k0": "k2", "k1": "k2"}
+
+
+def test_of_one_moment_neither_replaces_the_other() -> None:
+    assert consolidated(known("I live in Rome.", "I live in Berlin.", same_time=True)).superseded == []
+
+
+def test_only_explicit_rows_are_touched() -> None:
+    rows = [*known("I live in Rome.", "I live in Rome.", level="deductive"), *known("I live in Berlin.")]
+
+    assert consolidated(rows).superseded == []
+
+
+def test_the_card_is_verbatim_and_sorted_by_kind() -> None:
+    rows = known(
+        "I live in Rome.",
+        "My sister Anna lives in Oslo.",
+        "I'm a nurse.",
+        "Please always answer in German.",
+        "My name is Bob.",
+        "I am allergic to nuts.",
+        "I went to the cinema yesterday.",
+        "Ich bin verheiratet.",
+        "我对花生过敏。",
+        "妹の名前は花子です。",
+    )
+
+    assert consolidated(rows).card == [
+        "INSTRUCTION: Please always answer in German.",
+        "IDENTITY: I'm a nurse.",
+        "IDENTITY: My name is Bob.",
+        "ATTRIBUTE: I live in Rome.",
+        "ATTRIBUTE: I am allergic to nuts.",
+        "ATTRIBUTE: 我对花生过敏。",
+        "RELATIONSHIP: My sister Anna lives in Oslo.",
+        "RELATIONSHIP: Ich bin verheiratet.",
+        "RELATIONSHIP: 妹の名前は花子です。",
+    ]
+
+
+def test_lines_of_the_card_stay_unless_a_newer_value_replaces_them() -> None:
+    card = ["Likes long walks", "ATTRIBUTE: I live in Rome.", "IDENTITY: My name is Bob."]
+
+    found = consolidated(known("I moved to Berlin.", "My name is Bob.", "I'm vegan."), card).card
+
+    assert found == ["Likes long walks", "ATTRIBUTE: I moved to Berlin.", "IDENTITY: My name is Bob.", "ATTRIBUTE: I'm vegan."]
+
+
+def test_the_card_is_left_as_it_is_when_nothing_is_new_or_it_is_not_wanted() -> None:
+    rows = known("I live in Rome.")
+
+    assert consolidated(rows, ["ATTRIBUTE: i live in  rome."]).card is None
+    assert consolidated(rows, write_card=False).card is None
+    assert consolidated(known("I went to the cinema yesterday.")).card is None
+
+
+def test_a_full_card_takes_no_more_and_a_long_line_is_not_written() -> None:
+    full = [f"ATTRIBUTE: fact {number}" for number in range(40)]
+
+    assert consolidated(known("I'm vegan."), full).card is None
+    assert consolidated(known("I am allergic to " + "nuts and " * 30 + "milk.")).card is None
+
+
+def test_what_others_are_said_to_be_is_no_fact_of_the_speaker() -> None:
+    assert read("Alice lives in Rome.", ["bob"]) is None
+    assert read("Bob lives in Rome.", ["bob"]) == Fact("ATTRIBUTE", ("residence",), "rome")
+    assert read("Alice is a teacher.", ["bob"]) is None
+
+
+SENTENCES = [
+    *("I live in Rome.", "I live in Berlin.", "I moved to Oslo.", "I like tea.", "I really like tea!", "i like tea", "My name is Bob."),
+    *(
+        "I'm vegan.",
+        "我住在北京。",
+        "我搬到了上海。",
+        "Ich wohne in Bonn.",
+        "I like tea because it is hot.",
+        "I like tea because it is hot and wet.",
+    ),
+]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.lists(st.sampled_from(SENTENCES) | st.text(max_size=30), max_size=10),
+    st.lists(st.text(min_size=1, max_size=20), max_size=3),
+    st.booleans(),
+)
+def test_consolidating_again_changes_nothing_and_nothing_points_at_what_is_gone(
+    contents: list[str], card: list[str], same_time: bool
+) -> None:
+    rows = known(*contents, same_time=same_time)
+
+    first = consolidated(rows, card)
+    gone = {pair.old for pair in first.superseded}
+    again = consolidated([row for row in rows if row.uid not in gone], card if first.card is None else first.card)
+
+    assert len(gone) == len(first.superseded)
+    assert {pair.new for pair in first.superseded} <= {row.uid for row in rows} - gone
+    assert again.superseded == []
+    assert again.card is None

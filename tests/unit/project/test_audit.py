@@ -1,0 +1,69 @@
+"""The audit of dependencies fails for a vulnerability and for nothing that the network does; and no bound admits a release with one."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import audit
+
+SAFE_FROM = {"pypdf": "6.16.1", "PyJWT": "2.13", "flask": "3.1.3", "marshmallow": "4.1.2"}
+"""The first release of each without a vulnerability that was known when it was written here. All before have one."""
+
+
+def version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))
+
+
+@pytest.mark.parametrize("package", SAFE_FROM)
+def test_no_release_with_a_known_vulnerability_is_admitted(root: Path, package: str) -> None:
+    said = configparser.ConfigParser()
+    said.read(root / "setup.cfg", encoding="utf-8")
+    (floor,) = re.findall(rf"^{package}>=([\d.]+),<", said["options"]["install_requires"], re.M)
+    assert version(floor) >= version(SAFE_FROM[package])
+
+
+def found(*packages: dict[str, Any]) -> str:
+    return json.dumps({"dependencies": list(packages), "fixes": []})
+
+
+SOUND = {"name": "a", "version": "1", "vulns": []}
+UNKNOWN = {"name": "memservice", "skip_reason": "Dependency not found"}
+HOLED = {"name": "b", "version": "2", "vulns": [{"id": "GHSA-x", "fix_versions": ["2.1"], "aliases": [], "description": "…"}]}
+
+
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "ended", "status", "said"),
+    [
+        (found(SOUND, UNKNOWN), "", 0, 0, "1 of 2 installed packages were audited: none has"),
+        (found(SOUND, HOLED), "Found 1 known vulnerability", 1, 1, "b 2 has a known vulnerability, GHSA-x; fixed in: 2.1"),
+        (found(UNKNOWN), "", 0, 0, "SKIPPED: .*knows none of the 1 installed packages"),
+        ("", "ERROR: Could not connect to the service", 1, 0, "SKIPPED: .*could not be asked: ERROR: Could not connect"),
+        ("", "", 1, 0, "SKIPPED: "),
+        ("not JSON", "Traceback\nrequests.exceptions.ProxyError: refused", 1, 0, "SKIPPED: .*ProxyError"),
+        ("", "python: No module named pip_audit", 1, 1, "could not be run"),
+        ("", "pip-audit: error: unrecognized arguments", 2, 1, "could not be run"),
+    ],
+)
+def test_audit(capsys: pytest.CaptureFixture[str], stdout: str, stderr: str, ended: int, status: int, said: str) -> None:
+    program = "import sys; sys.stdout.write(sys.argv[1]); sys.stderr.write(sys.argv[2]); sys.exit(int(sys.argv[3]))"
+    assert audit.main([sys.executable, "-c", program, stdout, stderr, str(ended)]) == status
+    assert re.search(said, capsys.readouterr().out)
+
+
+def test_a_service_that_hangs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit.main([sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.3) == 0
+    assert "SKIPPED: " in capsys.readouterr().out
+
+
+def test_the_test_command_audits(root: Path) -> None:
+    said = configparser.ConfigParser(interpolation=None)
+    said.read(root / "tox.ini", encoding="utf-8")
+    assert "python tests/support/audit.py" in said["testenv"]["commands"]
+    assert "pip-audit" in said["testenv"]["deps"]

@@ -1,0 +1,253 @@
+"""Reasoners that only compute are asked in processes of their own: what they make of a request is the same, and nothing waits for them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memservice.reasoning.apart import reasoner as apart
+from memservice.reasoning.apart.reasoner import Apart, ProcessEnded, Stopped, TookTooLong, place_of
+from memservice.reasoning.apart.wire import encoded
+from memservice.spi.capabilities import Capability
+from memservice.spi.reasoner import AnswerRequest, ConsolidateRequest, Derived, DeriveRequest, SummarizeRequest
+from memservice.testing.reasoner import FACTS, NOW, ReasonerContract, known, say
+from memservice_extractive import memservice_reasoners
+from memservice_extractive.reasoner import ExtractiveReasoner
+from support.reasoning import stuck
+
+PATIENCE = 60.0
+LONE = "I own \ud800 a lone surrogate."
+"""As JSON may hold it."""
+
+
+def made(stop: threading.Event, seconds: float = 1.0) -> Apart:
+    place = place_of(stuck.PROVIDER)
+    assert place == "support.reasoning.stuck:opens"
+    return Apart(stuck.PROVIDER, place, seconds, stop, stuck.Mood)
+
+
+@pytest.fixture
+def stop() -> threading.Event:
+    return threading.Event()
+
+
+@pytest.fixture
+def mood(stop: threading.Event) -> Iterator[Apart]:
+    opened = made(stop)
+    yield opened
+    opened.close()
+
+
+def ask(reasoner: Apart, *said: str) -> list[str]:
+    derived = reasoner.derive(DeriveRequest("alice", [say(n, "alice", content) for n, content in enumerate(said, 1)]))
+    return [statement.content for statement in derived.statements]
+
+
+@pytest.fixture(scope="module")
+def extractive() -> Iterator[Apart]:
+    (provider,) = memservice_reasoners()
+    place = place_of(provider)
+    assert place is not None
+    opened = Apart(provider, place, 30, threading.Event(), ExtractiveReasoner)
+    yield opened
+    opened.close()
+
+
+class TestExtractive(ReasonerContract):
+    @pytest.fixture
+    def reasoner(self, extractive: Apart) -> Apart:
+        return extractive
+
+
+def test_what_it_gives_is_the_same_as_here(extractive: Apart) -> None:
+    here = ExtractiveReasoner()
+    said = [say(n, author, fact[0]) for n, (author, fact) in enumerate(zip(("alice", "bob", "alice"), FACTS.values(), strict=True))]
+    derive = DeriveRequest("alice", [*said, say(9, "alice", LONE)], "brief", {"alice": "Älice"})
+    assert extractive.derive(derive) == here.derive(derive)
+    assert extractive.derive(derive).statements != []
+    summarize = SummarizeRequest("short", said, None, 200)
+    assert extractive.summarize(summarize) == here.summarize(summarize)
+    rows = [known(n, f"I live in {place}.", times_derived=n) for n, place in enumerate(("Oslo", "Oslo", "Rome", "Rome"))]
+    consolidate = ConsolidateRequest("alice", "alice", rows, ["Name: Alice"], asked_at=NOW)
+    # But for tuples, which are lists in JSON.
+    assert encoded(extractive.consolidate(consolidate)) == encoded(here.consolidate(consolidate))
+    assert extractive.consolidate(consolidate).superseded != []
+
+
+def test_one_process_serves_all_requests_and_starts_with_the_first(mood: Apart) -> None:
+    assert mood._idle == []
+    (pid,) = {*ask(mood, "pid"), *ask(mood, "pid", "pid")}
+    assert int(pid) != os.getpid()
+    assert list(mood.answer(AnswerRequest("who?", None, []))) == [str(os.getpid())], "chat is answered here"
+    assert mood.summarize(SummarizeRequest("short", [say(1, "a", "x")], None, 10)).content == "1 messages"
+
+
+def test_a_request_without_end_is_ended_and_stops_nothing_here(mood: Apart) -> None:
+    ask(mood, "warm")
+    ticks: list[float] = []
+    over = threading.Event()
+
+    def tick() -> None:
+        while not over.wait(0.05):
+            ticks.append(time.monotonic())
+
+    clock = threading.Thread(target=tick)
+    clock.start()
+    try:
+        with pytest.raises(TookTooLong, match="1 s of CPU time"):
+            ask(mood, "loop")
+    finally:
+        over.set()
+        clock.join(PATIENCE)
+    assert len(ticks) > 5
+    assert ask(mood, "I sing.") == ["I sing."], "the next one has a new process"
+
+
+def test_a_request_that_waits_for_ever_is_ended_too(mood: Apart, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "WALL_FACTOR", 0.5)
+    with pytest.raises(TookTooLong, match="no answer within"):
+        ask(mood, "sleep 600")
+
+
+def test_larger_requests_have_more_time(stop: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+
+    def answer(self: object, body: bytes, seconds: int, stop: threading.Event) -> dict[str, Any]:
+        given.append(seconds)
+        return {"result": {"statements": []}}
+
+    monkeypatch.setattr(apart._Child, "ask", answer)
+    reasoner = made(stop, 10)
+    for size in (1, 1_000_000, 100_000_000):
+        assert reasoner.derive(DeriveRequest("alice", [say(1, "alice", "x" * size)])) == Derived([])
+    assert given == [10, 60, 120]
+    reasoner.close()
+
+
+def test_errors_keep_their_names_and_the_process_goes_on(mood: Apart) -> None:
+    (before,) = ask(mood, "pid")
+    with pytest.raises(Exception, match="it broke") as caught:
+        ask(mood, "raise it broke")
+    assert type(caught.value).__name__ == "ValueError"
+    assert ask(mood, "pid") == [before]
+
+
+def test_a_process_that_ends_is_an_error_and_one_that_ended_before_is_not(mood: Apart) -> None:
+    with pytest.raises(ProcessEnded, match="status 3"):
+        ask(mood, "end")
+    (pid,) = ask(mood, "pid")
+    os.kill(int(pid), signal.SIGKILL)
+    gone = mood._idle[0]
+    deadline = time.monotonic() + PATIENCE
+    while gone.is_there():
+        assert time.monotonic() < deadline
+    assert ask(mood, "pid") != [pid]
+
+
+def test_what_it_prints_is_no_answer(mood: Apart) -> None:
+    assert ask(mood, "print 12345678") == ["print 12345678"]
+
+
+def test_it_does_not_know_the_secrets_of_the_environment(mood: Apart, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUTH_JWT_SECRET", "very secret")
+    assert ask(mood, "variable AUTH_JWT_SECRET") == ["unset"]
+
+
+def test_signals_to_end_are_for_the_parent(mood: Apart) -> None:
+    (pid,) = ask(mood, "pid")
+    for number in (signal.SIGTERM, signal.SIGINT):
+        os.kill(int(pid), number)
+    assert ask(mood, "pid") == [pid]
+
+
+def test_what_is_in_hand_at_the_end_has_a_little_time(mood: Apart, stop: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "LAST_SECONDS", 0.5)
+    timer = threading.Timer(0.5, stop.set)
+    timer.start()
+    assert ask(mood, "sleep 0.7") == ["sleep 0.7"]
+    timer.join(PATIENCE)
+    with pytest.raises(Stopped):
+        ask(mood, "anything more")
+    stop.clear()
+    again = threading.Timer(0.5, stop.set)
+    again.start()
+    with pytest.raises(Stopped):
+        ask(mood, "loop")
+    again.join(PATIENCE)
+
+
+def test_callers_at_once_have_processes_of_their_own_and_those_that_idle_end(mood: Apart, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = [threading.Thread(target=ask, args=(mood, "sleep 1")) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    started = list(mood._idle)
+    assert len(started) == 3
+    monkeypatch.setattr(apart, "IDLE_SECONDS", -1.0)
+    ask(mood, "anything")
+    assert len(mood._idle) == 1
+    assert sum(one.is_there() for one in started) == 1
+    mood.close()
+    assert not any(one.is_there() for one in started)
+
+
+PARENT = """
+import sys, threading
+from unit.reasoning.test_apart import ask, made
+reasoner = made(threading.Event(), {seconds})
+print(*ask(reasoner, "pid"), flush=True)
+{then}
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("then", ["", 'threading.Thread(target=ask, args=(reasoner, "loop"), daemon=True).start()'], ids=["idle", "busy"])
+def test_no_process_outlives_a_parent_that_is_killed(then: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT.format(then=then, seconds=2)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+        text=True,
+    )
+    assert parent.stdout is not None
+    assert parent.stdin is not None
+    pid = int(parent.stdout.readline())
+    time.sleep(0.5)
+    parent.kill()
+    parent.wait(PATIENCE)
+    deadline = time.monotonic() + PATIENCE
+    while is_running(pid):
+        assert time.monotonic() < deadline, "it is an orphan"
+        time.sleep(0.05)
+    parent.stdin.close()
+    parent.stdout.close()
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return not stat.parent.parent.exists()
+
+
+def test_reasoners_that_do_more_than_compute_are_asked_here() -> None:
+    assert place_of(replace(stuck.PROVIDER, capabilities=frozenset({Capability.REMOTE}))) is None
+    assert place_of(replace(stuck.PROVIDER, open=lambda settings, context: stuck.Mood())) is None, "no other process finds it"

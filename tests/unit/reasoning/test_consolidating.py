@@ -1,0 +1,371 @@
+"""Dreams of a language model: its phases and their tools, what it may write and what it is told of the rest."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from memservice.domain.errors import Unavailable
+from memservice.reasoning.prompts import consolidate as prompt
+from memservice.reasoning.reasoner import LlmReasoner
+from memservice.spi.llm import ModelFailure
+from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known, Origin, Superseded
+from support.reasoning.boxes import Box, said, stated
+from support.reasoning.model import NOW, SCRIPTED, Bench, ScriptedModel, calling
+
+DONE = "DONE"
+READS = ["get_recent_conclusions", "search_memory", "search_messages"]
+
+
+def held(uid: str, content: str, day: int = 0, **values: Any) -> Known:
+    given = {"level": "explicit", "times_derived": 1, "observer": "alice", "observed": "alice", "session": "s", **values}
+    return Known(uid, content, said_at=NOW + timedelta(days=day), **given)
+
+
+ROWS = (
+    held("k-1", "Alice lives in Rome.", 1),
+    held("k-2", "Alice likes green tea.", 2),
+    held("k-3", "Alice drinks green tea every morning.", 3),
+    held("k-4", "Alice moved to Berlin.", 4),
+)
+
+
+class Night:
+    def __init__(self, *replies: Any, settings: dict[str, str] | None = None, known: tuple[Known, ...] = ROWS, **request: Any) -> None:
+        self.model = ScriptedModel(*replies)
+        self.bench = Bench(self.model, **{**SCRIPTED, **(settings or {})})
+        given = {"card": (), "tools": Box(), "asked_at": NOW, "origin": Origin(1, "w", "run-1")}
+        self.request = ConsolidateRequest("alice", "alice", known, **{**given, **request})
+
+    def run(self) -> Consolidated:
+        return LlmReasoner(self.bench.models).consolidate(self.request)
+
+    def results(self) -> list[str]:
+        """What the tools gave, as the model was told in whichever request, in order."""
+        told: dict[int, list[str]] = {}
+        for request in self.model.requests:
+            for turn in request.turns:
+                if turn.role == "tool":
+                    told.setdefault(id(turn), []).append(turn.content)
+        return [texts[0] for texts in told.values()]
+
+
+def create(*conclusions: dict[str, Any]) -> Any:
+    return calling(("create_conclusions", {"conclusions": list(conclusions)}))
+
+
+def supersede(*steps: tuple[str, str | None]) -> Any:
+    given = [{"id": old, "reason": "newer", **({"replaced_by": new} if new else {})} for old, new in steps]
+    return calling(("supersede_conclusions", {"conclusions": given}))
+
+
+def deduced(content: str, *sources: str, level: str = "deductive", **more: Any) -> dict[str, Any]:
+    return {"content": content, "level": level, "source_ids": list(sources), **more}
+
+
+class TestPhases:
+    def test_first_order_then_patterns(self) -> None:
+        night = Night(
+            supersede(("k-1", "k-4")),
+            create(deduced("Alice is at home in Germany.", "k-4")),
+            DONE,
+            create(deduced("Alice has a tea habit.", "k-2", "k-3", level="inductive", pattern_type="behavior", confidence="low")),
+            DONE,
+        )
+        done = night.run()
+        assert [(s.content, s.level, s.source_ids, s.pattern_type, s.confidence, s.model) for s in done.created] == [
+            ("Alice is at home in Germany.", "deductive", ("k-4",), None, None, "scripted-1"),
+            ("Alice has a tea habit.", "inductive", ("k-2", "k-3"), "behavior", "low", "scripted-1"),
+        ]
+        assert list(done.superseded) == [Superseded("k-1", "k-4", "newer")]
+        assert done.card is None
+        assert [call.purpose for call in night.bench.calls] == ["dream.deduction"] * 3 + ["dream.induction"] * 2
+        assert {call.run_id for call in night.bench.calls} == {"run-1"}
+        first, second = done.phases
+        assert (first.name, first.error, first.created, first.superseded, len(first.steps)) == (
+            "deduction",
+            None,
+            ("deductive",),
+            ("explicit",),
+            3,
+        )
+        assert (second.name, second.error, second.created, second.superseded) == ("induction", None, ("inductive",), ())
+        assert done.spent.calls == 5
+        assert done.spent.input_tokens == first.spent.input_tokens + second.spent.input_tokens == 150 + 200
+
+    def test_tools_of_each_phase(self) -> None:
+        night = Night(DONE, DONE)
+        night.run()
+        tools = [[tool.name for tool in request.tools] for request in night.model.requests]
+        assert tools == [
+            [*READS, "create_conclusions", "supersede_conclusions", "update_peer_card"],
+            [*READS, "create_conclusions"],
+        ]
+        assert [request.max_output_tokens for request in night.model.requests] == [8192, 8192]
+
+    def test_without_a_card_there_is_no_tool_for_it(self) -> None:
+        night = Night(DONE, DONE, write_card=False)
+        night.run()
+        assert all(tool.name != "update_peer_card" for request in night.model.requests for tool in request.tools)
+        assert "card" not in night.model.requests[0].turns[0].content.split(prompt.DEDUCTION.text)[-1]
+
+    @pytest.mark.parametrize(("setting", "rounds"), [(None, [12, 10]), ("11", [11, 10]), ("3", [3, 3])])
+    def test_rounds(self, setting: str | None, rounds: list[int]) -> None:
+        night = Night(settings={} if setting is None else {"DREAM_MAX_TOOL_ITERATIONS": setting})
+        night.model.say = lambda request: calling(("get_recent_conclusions", {}))
+        assert [len(phase.steps) for phase in night.run().phases] == rounds
+
+    def test_each_phase_has_its_own_model(self) -> None:
+        night = Night(
+            DONE, DONE, settings={"DREAM_INDUCTION_MODEL_CONFIG__MODEL": "deep", "DREAM_INDUCTION_MODEL_CONFIG__MAX_OUTPUT_TOKENS": "50"}
+        )
+        night.run()
+        assert [(request.model, request.max_output_tokens) for request in night.model.requests] == [("scripted-1", 8192), ("deep", 50)]
+
+    def test_the_second_sees_what_the_first_did(self) -> None:
+        night = Night(
+            supersede(("k-1", "k-4")),
+            create(deduced("Alice is at home in Germany.", "k-4")),
+            DONE,
+            create(deduced("Alice likes the north.", "#0", "k-4", level="inductive")),
+            DONE,
+        )
+        done = night.run()
+        opening = night.model.requests[3].turns[1].content
+        assert "#0 deductive: Alice is at home in Germany." in opening
+        assert "[k-1]" not in opening
+        assert "k-1" in opening
+        assert done.created[1].source_ids == ("#0", "k-4")
+        assert done.created[1].confidence == "medium"
+
+    @pytest.mark.parametrize("failing", ["deduction", "induction"])
+    def test_one_that_fails_does_not_stop_the_other(self, failing: str) -> None:
+        refused = ModelFailure("no", retryable=False)
+        made = create(deduced("Alice is at home in Germany.", "k-4"))
+        night = Night(*([made, refused, DONE] if failing == "deduction" else [made, DONE, refused]))
+        done = night.run()
+        assert {phase.name: phase.error for phase in done.phases} == {
+            "deduction": "ModelFailure" if failing == "deduction" else None,
+            "induction": "ModelFailure" if failing == "induction" else None,
+        }
+        # What was noted before the failure counts.
+        assert [statement.content for statement in done.created] == ["Alice is at home in Germany."]
+
+    def test_if_none_succeeds_the_dream_fails(self) -> None:
+        night = Night()
+        night.model.say = lambda request: ModelFailure("no", retryable=False)
+        with pytest.raises(ModelFailure):
+            night.run()
+
+    def test_without_the_store_there_is_no_going_on(self) -> None:
+        class Away(Box):
+            def conclusions(self, query: str, limit: int) -> Any:
+                raise Unavailable("The store is away", 1)
+
+        night = Night(calling(("search_memory", {"query": "x"})), DONE, DONE, tools=Away())
+        with pytest.raises(Unavailable):
+            night.run()
+
+    def test_of_nothing_there_is_nothing_to_dream(self) -> None:
+        night = Night(known=())
+        assert night.run() == Consolidated()
+        assert night.model.requests == []
+
+
+class TestOpening:
+    def test_conclusions_card_and_instructions(self) -> None:
+        night = Night(DONE, DONE, card=["IDENTITY: Alice"], instructions="Mind the tea.", card_instructions="Short lines.")
+        night.run()
+        system, user = night.model.requests[0].turns
+        assert "Mind the tea." in system.content
+        assert "Short lines." in system.content
+        assert user.content.splitlines() == [
+            "The time is 2024-05-17 12:30:00 (UTC). Observer: alice. Observed: alice.",
+            "",
+            prompt.CARD,
+            "- IDENTITY: Alice",
+            "",
+            "The newest of 4 conclusions, oldest first:",
+            "[k-1] 2024-05-18 12:30:00 explicit (session s): Alice lives in Rome.",
+            "[k-2] 2024-05-19 12:30:00 explicit (session s): Alice likes green tea.",
+            "[k-3] 2024-05-20 12:30:00 explicit (session s): Alice drinks green tea every morning.",
+            "[k-4] 2024-05-21 12:30:00 explicit (session s): Alice moved to Berlin.",
+            "",
+            prompt.TASK["deduction"],
+        ]
+        induction = night.model.requests[1].turns[0].content
+        assert "Mind the tea." in induction
+        assert "Short lines." not in induction
+
+    def test_only_the_newest_that_there_is_room_for(self) -> None:
+        rows = tuple(held(f"k-{n}", f"Alice saw whale number {n} off the coast of Iceland.", n) for n in range(100))
+        night = Night(
+            calling(("get_recent_conclusions", {"limit": 2, "skip": 97})),
+            DONE,
+            DONE,
+            known=rows,
+            settings={"DREAM_HISTORY_TOKEN_LIMIT": "1000"},
+        )
+        night.run()
+        opening = night.model.requests[0].turns[1].content
+        assert "number 99 " in opening
+        assert "number 10 " not in opening
+        assert "100 conclusions" in opening
+        # Older ones can be listed.
+        assert [line.split()[-6] for line in night.results()[0].splitlines()] == ["2", "1"]
+
+    def test_surprising_ones_come_first(self) -> None:
+        settings = {"DREAM_SURPRISAL__MIN_HIGH_SURPRISAL_FOR_REPLACE": "2"}
+        few = Night(DONE, DONE, surprising=("k-2",), settings=settings)
+        few.run()
+        opening = few.model.requests[0].turns[1].content
+        assert opening.index(prompt.SURPRISING) < opening.index("[k-2]") < opening.index("[k-1]")
+        many = Night(DONE, DONE, surprising=("k-2", "k-1"), settings=settings)
+        many.run()
+        assert "[k-4]" not in many.model.requests[0].turns[1].content
+
+
+class TestCreating:
+    @pytest.mark.parametrize(
+        ("item", "problem"),
+        [
+            (deduced("Alice said so.", "k-1", level="explicit"), "level"),
+            (deduced("Alice is a pattern.", "k-1", level="inductive"), "level"),
+            (deduced("Rests on nothing."), "at least 1"),
+            (deduced("Rests on an unknown one.", "k-77"), "no conclusion 'k-77'"),
+            (deduced("Rests on a later one.", "#5"), "no conclusion '#5'"),
+            (deduced("One side only.", "k-1", "[k-1]", level="contradiction"), "at least 2"),
+            (deduced("  ", "k-1"), "1 to"),
+            ({"content": "No level.", "source_ids": ["k-1"]}, "level"),
+        ],
+    )
+    def test_what_breaks_the_rules_is_told(self, item: dict[str, Any], problem: str) -> None:
+        night = Night(create(item), DONE, DONE)
+        assert night.run().created == ()
+        (result,) = night.results()
+        assert problem in result
+
+    def test_each_is_judged_by_itself(self) -> None:
+        night = Night(
+            create(deduced("Good.", "k-1"), deduced("Bad.", "k-77"), deduced(" good. ", "k-2"), deduced("Both.", "k-1", "#0")), DONE, DONE
+        )
+        assert [(s.content, s.source_ids) for s in night.run().created] == [("Good.", ("k-1",)), ("Both.", ("k-1", "#0"))]
+        lines = night.results()[0].splitlines()
+        assert lines[0] == "Created #0: Good."
+        assert "k-77" in lines[1]
+        assert "already, as #0" in lines[2]
+        assert lines[3].startswith("Created #1")
+
+    def test_what_was_looked_up_may_be_named(self) -> None:
+        box = Box(stated("older", "Alice was born in Turin."))
+        night = Night(calling(("search_memory", {"query": "born"})), create(deduced("Alice is Italian.", "older")), DONE, DONE, tools=box)
+        assert [s.source_ids for s in night.run().created] == [("older",)]
+
+    def test_what_gave_way_is_not_found_again(self) -> None:
+        box = Box(stated("k-1", "Alice lives in Rome."), passages=[[said("alice", "I live in Rome.")]])
+        night = Night(
+            supersede(("k-1", "k-4")),
+            calling(("search_memory", {"query": "Rome"})),
+            calling(("get_recent_conclusions", {})),
+            DONE,
+            DONE,
+            tools=box,
+        )
+        night.run()
+        assert all("[k-1]" not in result for result in night.results())
+
+
+class TestSuperseding:
+    def test_by_another_by_a_new_one_and_by_none(self) -> None:
+        night = Night(
+            create(deduced("Alice moved from Rome to Berlin.", "k-1", "k-4")),
+            supersede(("k-1", "#0"), ("k-4", "[#0]"), ("k-2", None)),
+            DONE,
+            DONE,
+        )
+        assert list(night.run().superseded) == [
+            Superseded("k-1", "#0", "newer"),
+            Superseded("k-4", "#0", "newer"),
+            Superseded("k-2", None, "newer"),
+        ]
+
+    @pytest.mark.parametrize(
+        ("steps", "problem"),
+        [
+            ([("k-77", None)], "no conclusion with that id"),
+            ([("k-1", "k-77")], "no conclusion 'k-77'"),
+            ([("k-1", "k-1")], "replace itself"),
+            ([("k-1", "#0")], "no conclusion '#0'"),
+            ([("k-1", "k-2"), ("k-1", "k-3")], "already"),
+            ([("k-1", "k-2"), ("k-2", "k-1")], "replace itself"),
+        ],
+    )
+    def test_what_cannot_be_is_told(self, steps: list[tuple[str, str | None]], problem: str) -> None:
+        night = Night(supersede(*steps), DONE, DONE)
+        assert len(night.run().superseded) == len(steps) - 1
+        assert problem in night.results()[0].splitlines()[-1]
+
+    def test_a_reason_is_needed(self) -> None:
+        night = Night(calling(("supersede_conclusions", {"conclusions": [{"id": "k-1", "reason": " "}]})), DONE, DONE)
+        assert night.run().superseded == ()
+        assert "reason" in night.results()[0]
+
+
+class TestCard:
+    def write(self, *lines: str, card: tuple[str, ...] = ()) -> tuple[Any, str]:
+        night = Night(calling(("update_peer_card", {"lines": list(lines)})), DONE, DONE, card=card)
+        return night.run().card, night.results()[0]
+
+    def test_good_lines_are_kept_and_others_told_of(self) -> None:
+        card, told = self.write(
+            "IDENTITY: Alice",
+            " identity:  ALICE",
+            "IDENTITY: alice",
+            "Hobby: tea",
+            "ATTRIBUTE: ",
+            "ATTRIBUTE: " + "x" * 200,
+            "INSTRUCTION: Be  brief",
+        )
+        assert card == ["IDENTITY: Alice", "INSTRUCTION: Be brief"]
+        dropped = [line for line in told.splitlines() if line.startswith("Dropped")]
+        assert len(dropped) == 4
+        assert "'IDENTITY: '" in told
+        assert "200 characters" in told
+        assert told.splitlines()[-1] == "The card has 2 lines now."
+
+    def test_lines_that_a_person_wrote_may_stay(self) -> None:
+        card, _ = self.write("please be brief", "IDENTITY: Alice", card=("Please be brief",))
+        assert card == ["Please be brief", "IDENTITY: Alice"]
+
+    def test_no_more_than_forty(self) -> None:
+        card, told = self.write(*(f"ATTRIBUTE: number {n}" for n in range(50)))
+        assert len(card) == 40
+        assert "first 40" in told
+
+    @pytest.mark.parametrize("lines", [(), ("nothing good",)])
+    def test_without_a_good_line_it_stays(self, lines: tuple[str, ...]) -> None:
+        card, told = self.write(*lines)
+        assert card is None
+        assert told.endswith("The card was left as it is.")
+
+    def test_refreshing(self) -> None:
+        night = Night(
+            calling(("update_peer_card", {"lines": ["IDENTITY: Alice"]})),
+            DONE,
+            card_only=True,
+            instructions="Mind the tea.",
+            card_instructions="Short.",
+        )
+        done = night.run()
+        assert (done.card, [phase.name for phase in done.phases]) == (["IDENTITY: Alice"], ["card_refresh"])
+        assert done.phases[0].card_written
+        assert [tool.name for tool in night.model.requests[0].tools] == ["get_recent_conclusions", "search_memory", "update_peer_card"]
+        assert {call.purpose for call in night.bench.calls} == {"dream.card_refresh"}
+        assert "Short." in night.model.requests[0].turns[0].content
+
+    def test_refreshing_takes_six_rounds_at_most(self) -> None:
+        night = Night(card_only=True)
+        night.model.say = lambda request: calling(("get_recent_conclusions", {}))
+        assert len(night.run().phases[0].steps) == 6

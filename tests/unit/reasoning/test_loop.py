@@ -1,0 +1,233 @@
+"""The loop of a model and its tools: what it is offered and told, where it ends, and what is forgotten first."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from memservice.domain import tokens
+from memservice.domain.errors import Unavailable
+from memservice.reasoning.client import Caller
+from memservice.reasoning.tool_loop import (
+    MOST_CALLS,
+    Bounds,
+    Given,
+    Loop,
+    Offer,
+)
+from memservice.spi.llm import ModelFailure, Tool, Turn
+from memservice.spi.reasoner import Origin
+from memservice.spi.toolbox import ToolRefused
+from support.reasoning.model import Bench, Reply, ScriptedModel, calling
+
+OPENING = (Turn("system", "Be brief."), Turn("user", "Who?"))
+USUAL = Bounds(iterations=3, output=100, history=10_000, input=None, result=1_000)
+
+LOOK = Tool(
+    "look",
+    "Look it up.",
+    {
+        "type": "object",
+        "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}},
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+)
+
+
+def look(arguments: Mapping[str, Any]) -> Given:
+    """Gives what the query says, so many times."""
+    if arguments["query"] == "refuse":
+        raise ToolRefused("There is no such thing.")
+    if arguments["query"] == "fail":
+        raise ZeroDivisionError("secret")
+    if arguments["query"] == "away":
+        raise Unavailable("The store is away", 1)
+    return Given([arguments["query"]] * arguments.get("limit", 1), arguments.get("limit", 1))
+
+
+class Run:
+    def __init__(self, *replies: Reply, bounds: Bounds = USUAL, opening: tuple[Turn, ...] = OPENING) -> None:
+        self.model = ScriptedModel(*replies)
+        place = Bench(self.model, DERIVER_MODEL_CONFIG__TRANSPORT="scripted")
+        caller = Caller(place.models, "dialectic.answer", place.models.settings.deriver.model_config, Origin(run_id="r"))
+        self.calls = place.calls
+        self.loop = Loop(caller, opening, "Look it up.", [Offer(LOOK, look)], bounds)
+
+    def results(self) -> list[str]:
+        """What the tools gave, as the last request told the model."""
+        return [turn.content for turn in self.model.last.turns if turn.role == "tool"]
+
+
+def query(text: str, limit: int = 1) -> tuple[str, dict[str, Any]]:
+    return ("look", {"query": text, "limit": limit})
+
+
+class TestRounds:
+    def test_it_ends_with_an_answer_without_a_call(self) -> None:
+        run = Run(calling(query("bees")), "Bees.")
+        done = run.loop.run()
+        assert done is not None
+        assert done.content == "Bees."
+        first, second = run.model.requests
+        assert [tool.name for tool in first.tools] == ["look"]
+        assert [turn.content for turn in first.turns] == ["Be brief.", "Who?\n\nLook it up."]
+        asked, given = second.turns[-2:]
+        assert (asked.role, asked.tool_calls[0].id) == ("assistant", "call-0")
+        assert (given.role, given.content, given.tool_call_id) == ("tool", "bees", "call-0")
+
+    def test_it_ends_when_the_rounds_are_used_up(self) -> None:
+        run = Run(*[calling(query("more"))] * 5)
+        assert run.loop.run() is None
+        assert len(run.model.requests) == 3
+        assert [call.iteration for call in run.calls] == [1, 2, 3]
+
+    @pytest.mark.parametrize(("choice", "sent"), [(None, [None] * 3), ("auto", ["auto"] * 3), ("any", ["any", "auto", "auto"])])
+    def test_a_call_is_demanded_in_the_first_round_only(self, choice: str | None, sent: list[str | None]) -> None:
+        run = Run(*[calling(query("more"))] * 3, bounds=replace(USUAL, tool_choice=choice))
+        run.loop.run()
+        assert [request.tool_choice for request in run.model.requests] == sent
+
+    def test_steps_tell_what_was_done(self) -> None:
+        run = Run(calling(query("bees", 4), ("look", {}), ("listen", {}), beside="Let me see."), "Bees.")
+        run.loop.run()
+        first, second = run.loop.steps
+        assert (first.input_tokens, first.output_tokens, second.input_tokens) == (50, 5, 100)
+        assert second.uses == ()
+        good, unfit, unknown = first.uses
+        assert (good.name, good.input, good.call_id, good.error, good.results) == ("look", {"query": "bees", "limit": 4}, "call-0", None, 4)
+        assert (good.result_chars, good.full_chars) == (19, 19)
+        assert unfit.error is not None
+        assert unknown.error is not None
+
+    def test_what_it_took_is_known_after_an_error(self) -> None:
+        run = Run(calling(query("bees")), ModelFailure("no", retryable=False))
+        with pytest.raises(ModelFailure):
+            run.loop.run()
+        assert len(run.loop.steps) == 1
+        assert run.loop.steps[0].uses[0].name == "look"
+
+
+class TestMistakes:
+    """They are answered to the model, in words that help it on."""
+
+    @pytest.mark.parametrize(
+        ("call", "told"),
+        [
+            (("listen", {"query": "x"}), ["no tool 'listen'", "look"]),
+            (("look", {}), ["query"]),
+            (("look", {"query": 5}), ["query", "string"]),
+            (("look", {"query": "x", "limit": "many"}), ["limit", "integer"]),
+            (("look", {"query": "x", "depth": 3}), ["depth", "query, limit"]),
+            (query("refuse"), ["There is no such thing."]),
+            (query("fail"), ["failed"]),
+        ],
+        ids=["unknown tool", "missing", "wrong type", "wrong type of another", "unknown argument", "refused", "failed"],
+    )
+    def test_the_model_is_told(self, call: tuple[str, dict[str, Any]], told: list[str]) -> None:
+        run = Run(calling(call), "Well.")
+        assert run.loop.run() is not None
+        (result,) = run.results()
+        assert result.startswith("Error: ")
+        assert all(word in result for word in told)
+        assert "secret" not in result
+
+    def test_a_failing_tool_is_logged(self, caplog: pytest.LogCaptureFixture) -> None:
+        with caplog.at_level(logging.ERROR):
+            Run(calling(query("fail")), "Well.").loop.run()
+        assert "the tool look failed (ZeroDivisionError)" in caplog.text
+        assert "in look" in caplog.text, "and where"
+        assert "ZeroDivisionError: secret" not in caplog.text
+
+    def test_without_the_store_there_is_no_going_on(self) -> None:
+        with pytest.raises(Unavailable):
+            Run(calling(query("away")), "Well.").loop.run()
+
+    def test_what_cannot_be_stored_is_taken_out_of_arguments(self) -> None:
+        run = Run(calling(query("a\0b\ud800c")), "Well.")
+        run.loop.run()
+        assert run.results() == ["ab\ufffdc"]
+        assert run.loop.steps[0].uses[0].input["query"] == "ab\ufffdc"
+
+    def test_too_many_calls_at_once(self) -> None:
+        run = Run(calling(*[query(str(number)) for number in range(MOST_CALLS + 2)]), "Well.")
+        run.loop.run()
+        results = run.results()
+        assert results[:MOST_CALLS] == [str(number) for number in range(MOST_CALLS)]
+        assert len(results) == MOST_CALLS + 2
+        assert all(result.startswith("Error: At most") for result in results[MOST_CALLS:])
+
+
+class TestBounds:
+    def test_results_are_bounded_by_characters_and_whole_lines(self) -> None:
+        run = Run(calling(query("twelve chars", 1_000)), "Well.")
+        run.loop.run()
+        (result,) = run.results()
+        assert len(result) <= USUAL.result
+        *lines, note = result.splitlines()
+        assert set(lines) == {"twelve chars"}
+        assert f"{1_000 - len(lines)} more" in note
+        (use,) = run.loop.steps[0].uses
+        assert (use.result_chars, use.full_chars) == (len(result), 12_999)
+
+    def test_one_long_line_is_cut(self) -> None:
+        run = Run(calling(query("x" * 5_000)), "Well.")
+        run.loop.run()
+        (result,) = run.results()
+        assert 500 < len(result) <= USUAL.result
+
+    def test_nothing_found_is_said(self) -> None:
+        run = Run(calling(("look", {"query": "x", "limit": 0})), "Well.")
+        run.loop.run()
+        assert run.results() == ["Nothing was found."]
+
+    def test_the_oldest_rounds_go_first_and_whole(self) -> None:
+        rounds = [calling(query(f"{name} " * 100), query(f"{name}2 " * 100)) for name in ("one", "two", "three")]
+        run = Run(*rounds, bounds=replace(USUAL, history=700))
+        assert run.loop.run() is None
+        told = run.loop.told("Now.")[-1].content
+        assert {name: f'"{name} {name}' in told for name in ("one", "two", "three", "three2")} == {
+            "one": False,
+            "two": False,
+            "three": True,
+            "three2": True,
+        }
+        for request in run.model.requests:
+            made = {call.id for turn in request.turns for call in turn.tool_calls}
+            answered = {turn.tool_call_id for turn in request.turns if turn.role == "tool"}
+            assert made == answered
+        assert not run.loop.hit_input_cap
+
+    def test_the_input_cap_cuts_even_the_last_round(self) -> None:
+        bounds = replace(USUAL, input=300, result=100_000)
+        run = Run(calling(query("word " * 20, 100)), "Well.", bounds=bounds)
+        run.loop.run()
+        assert run.loop.hit_input_cap
+        sent = sum(tokens.count(turn.content) for turn in run.model.last.turns)
+        assert sent <= 300
+        assert run.results()[0].endswith("[…]")
+
+    def test_a_small_history_keeps_the_last_round(self) -> None:
+        run = Run(calling(query("bees " * 50)), "Well.", bounds=replace(USUAL, history=1))
+        run.loop.run()
+        assert run.results() == ["bees " * 50]
+
+
+class TestTold:
+    def test_what_was_looked_up_is_told_as_text(self) -> None:
+        """The last question is put without tools, so nothing of a protocol for tools may be in it."""
+        run = Run(calling(query("bees")), calling(query("honey")), "Well.")
+        run.loop.run()
+        system, user = run.loop.told("Answer now.")
+        assert system == OPENING[0]
+        assert user.role == "user"
+        assert user.content.split("\n\n") == [
+            "Who?",
+            'Looked up with look({"query": "bees", "limit": 1}):\nbees',
+            'Looked up with look({"query": "honey", "limit": 1}):\nhoney',
+            "Answer now.",
+        ]

@@ -1,0 +1,93 @@
+"""Answers that are JSON: read with patience, held against their schema, asked for once more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memservice.reasoning import structured
+from memservice.reasoning.client import Caller
+from memservice.spi.llm import Completion, ModelFailure, Turn
+from memservice.spi.reasoner import Origin
+from support.reasoning.model import Bench, Reply, ScriptedModel
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"names": {"type": "array", "items": {"type": "string"}}},
+    "required": ["names"],
+}
+TURNS = [Turn("system", "Be brief."), Turn("user", "Who?")]
+
+
+def asked(*replies: Reply, **options: Any) -> tuple[Any, ScriptedModel]:
+    model = ScriptedModel(*replies)
+    place = Bench(model, DERIVER_MODEL_CONFIG__TRANSPORT="scripted")
+    caller = Caller(place.models, "deriver.representation", place.models.settings.deriver.model_config, Origin())
+    return structured.ask(caller, TURNS, SCHEMA, **options), model
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"names": ["Ada"]}',
+        '  {"names": ["Ada"]}\n',
+        '```json\n{"names": ["Ada"]}\n```',
+        'Here you are:\n```\n{"names": ["Ada"]}\n```\nAnything else?',
+        'Sure [as you wish]: {"names": ["Ada"]} — done.',
+        '["Ada"]',
+    ],
+)
+def test_documents_are_found(text: str) -> None:
+    found, model = asked(text)
+    assert found == {"names": ["Ada"]}
+    assert len(model.requests) == 1
+    assert model.last.response_schema == SCHEMA
+
+
+def test_line_breaks_inside_texts_are_borne() -> None:
+    assert asked('{"names": ["A\nB"]}')[0] == {"names": ["A\nB"]}
+
+
+def test_what_cannot_be_stored_is_taken_out() -> None:
+    assert asked(r'{"names": ["a\u0000b", "\ud800x"]}')[0] == {"names": ["ab", "\ufffdx"]}
+
+
+@pytest.mark.parametrize(
+    ("first", "problem"),
+    [
+        ("I do not know.", "there is no JSON document in it"),
+        ("", "there is no JSON document in it"),
+        ('{"names": "Ada"}', "$.names must be of type array"),
+        ('{"name": ["Ada"]}', "$ lacks names"),
+        ('{"names": ["Ada", 1]}', "$.names[1] must be of type string"),
+        ('{"names": [NaN]}', "there is no JSON document in it"),
+        (Completion('{"names": ["Ada", "Bo', finish_reason="length"), "it was cut off because it grew too long; be briefer"),
+        ("[" * 100_000, "there is no JSON document in it"),
+    ],
+)
+def test_an_answer_that_does_not_fit_is_asked_for_once_more(first: Reply, problem: str) -> None:
+    found, model = asked(first, {"names": []})
+    assert found == {"names": []}
+    again = model.last.turns
+    assert list(again[:2]) == TURNS
+    assert [turn.role for turn in again[2:]] == ["assistant", "user"]
+    assert again[2].content
+    assert problem in again[3].content
+
+
+def test_the_second_answer_is_the_last() -> None:
+    with pytest.raises(structured.MalformedAnswer, match="names must be of type array") as raised:
+        asked("Ada, secretly", '{"names": "Ada, secretly"}', {"names": []})
+    assert "secretly" not in str(raised.value)
+
+
+def test_a_check_of_ones_own_has_a_word() -> None:
+    found, model = asked({"names": []}, {"names": ["Bo"]}, check=lambda value: None if value["names"] else "nobody is named")
+    assert found == {"names": ["Bo"]}
+    assert "nobody is named" in model.prompts()[-1]
+
+
+def test_what_the_model_fails_with_is_passed_on() -> None:
+    with pytest.raises(ModelFailure, match="no key"):
+        asked(ModelFailure("no key", retryable=False))
