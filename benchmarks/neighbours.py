@@ -19,7 +19,7 @@ from benchmarks.conversations import conversations
 from benchmarks.corpus import Conversation
 from benchmarks.metrics import MEASURES, difference, figure
 from benchmarks.public_sets import load_beam, load_locomo
-from memservice.domain.ranking import K1, REACH, SHARE, B, Scores, bm25, idf, lend, normalise, ranked
+from memservice.domain.ranking import K1, NEIGHBOUR_WEIGHT, WINDOW, B, Scores, bm25, bm25_with_neighbours, idf, normalise, ranked
 from memservice.domain.text.analysis import (
     analyse,
     candidate_name_tokens,
@@ -31,7 +31,9 @@ from memservice.domain.tokens import count
 from memservice.spi.text import TextHit, TextMatches
 
 
-def spread(scores: Mapping[int, float], positions: Mapping[int, tuple[int, int]], reach: int = REACH, share: float = SHARE) -> Scores:
+def spread(
+    scores: Mapping[int, float], positions: Mapping[int, tuple[int, int]], reach: int = WINDOW, share: float = NEIGHBOUR_WEIGHT
+) -> Scores:
     """Scores after each hit has given `share` of its own to the messages up to `reach` places before and after it.
 
     `positions` maps keys to (session, seq), for the hits and for every message that may gain. A message adds up what it is given;
@@ -84,7 +86,7 @@ class Indexed:
         at = {place: key for key, place in self.positions.items()}
         found: dict[int, Counter[str]] = {}
         for key, (session, seq) in self.positions.items():
-            near = [at.get((session, seq + step)) for step in range(-REACH, REACH + 1) if step]
+            near = [at.get((session, seq + step)) for step in range(-WINDOW, WINDOW + 1) if step]
             found[key] = sum((self.raw[n] for n in near if n is not None), Counter())
         return found
 
@@ -128,7 +130,7 @@ def stored_field(data: Indexed, terms: set[str]) -> Scores:
     for term in sorted(terms):
         weight = idf(len(own), len(holders[term])) * (K1 + 1)
         for key in holders[term]:
-            tf = own[key][term] + SHARE * around[key][term]
+            tf = own[key][term] + NEIGHBOUR_WEIGHT * around[key][term]
             scores[key] += weight * tf / (tf + K1 * (1 - B + B * lengths[key] / mean))
     return dict(scores)
 
@@ -137,7 +139,7 @@ def two_scores(data: Indexed, terms: set[str]) -> Scores:
     """The own field's score plus half that of a stored field of neighbours."""
     scores = own_only(data, terms)
     for key, score in bm25(data.matches(data.around, terms)).items():
-        scores[key] = scores.get(key, 0.0) + SHARE * score
+        scores[key] = scores.get(key, 0.0) + NEIGHBOUR_WEIGHT * score
     return scores
 
 
@@ -157,12 +159,12 @@ def lent(data: Indexed, terms: set[str], depth: int | None = None, heads: bool =
     near = {
         key
         for hit in hits
-        for step in range(-REACH, REACH + 1)
+        for step in range(-WINDOW, WINDOW + 1)
         if (key := at.get((data.positions[hit.key][0], data.positions[hit.key][1] + step))) is not None
     }
     places = {key: Placed(*data.positions[key], data.sizes[key]) for key in near}
     head = {hit.key: data.head[hit.key] for hit in hits} if heads else {}
-    return lend(TextMatches(matches.documents, matches.mean_length, matches.frequencies, hits), places, head)
+    return bm25_with_neighbours(TextMatches(matches.documents, matches.mean_length, matches.frequencies, hits), places, head)
 
 
 METHODS: dict[str, Method] = {

@@ -22,11 +22,11 @@ from memservice.services import workspaces
 from memservice.settings import load_settings
 from memservice.spi.index_filter import (
     EVERYTHING,
-    Where,
+    IndexFilter,
 )
 from memservice.spi.vectors import VectorRow
 
-AT_ONCE = 2_000
+BATCH_SIZE = 2_000
 HEAPS = 500
 DIRECTIONS = 32
 """In which the vectors of a heap differ much; in all others they differ a little."""
@@ -63,10 +63,10 @@ def make_space(rt: Runtime, dimension: int) -> Space:
 def fill(rt: Runtime, space: Space, vectors: Matrix) -> float:
     """Store the vectors as rows 1, 2 …; returns the seconds it took."""
     began = time.monotonic()
-    for start in range(0, len(vectors), AT_ONCE):
+    for start in range(0, len(vectors), BATCH_SIZE):
         rows = [
             VectorRow(key, f"row{key}", vectors[key - 1], session=1 + key // 1_000, author=key % 10)
-            for key in range(start + 1, min(start + AT_ONCE, len(vectors)) + 1)
+            for key in range(start + 1, min(start + BATCH_SIZE, len(vectors)) + 1)
         ]
         if rt.vectors_transactional:
             rt.storage.write(lambda view, rows=rows: rt.vectors.upsert(view, space, rows))  # type: ignore[misc]
@@ -77,7 +77,7 @@ def fill(rt: Runtime, space: Space, vectors: Matrix) -> float:
     return time.monotonic() - began
 
 
-def measure(rt: Runtime, space: Space, vectors: Matrix, asked: Matrix, name: str, where: Where, fits: Any) -> None:
+def measure(rt: Runtime, space: Space, vectors: Matrix, asked: Matrix, name: str, where: IndexFilter, fits: Any) -> None:
     """Print the recall of the nearest ten, and the median and 95th percentile of the time."""
     keys = np.nonzero(fits)[0]
     among = vectors[keys]
@@ -122,8 +122,8 @@ def main() -> None:
     number = np.arange(1, options.rows + 1)
     session = max(1, options.rows // 2_000)
     measure(rt, space, vectors, asked, "everything", EVERYTHING, number > 0)
-    measure(rt, space, vectors, asked, "one author of ten", Where(authors=(3,)), number % 10 == 3)
-    measure(rt, space, vectors, asked, "one session", Where(sessions=(session,)), 1 + number // 1_000 == session)
+    measure(rt, space, vectors, asked, "one author of ten", IndexFilter(authors=(3,)), number % 10 == 3)
+    measure(rt, space, vectors, asked, "one session", IndexFilter(sessions=(session,)), 1 + number // 1_000 == session)
     rt.close()
 
 

@@ -18,7 +18,7 @@ import pluggy
 
 from memservice import hookspecs
 from memservice.domain.errors import ConfigurationError
-from memservice.domain.failures import places
+from memservice.domain.failures import redacted_traceback
 from memservice.spi import providers as p
 
 if TYPE_CHECKING:
@@ -115,14 +115,14 @@ class Plugins:
         """Whether any plugin wants to be told of events."""
         return bool(self.hook.memservice_event_emitted.get_hookimpls())
 
-    def tell(self, kind: str, data: Callable[[], dict[str, Any]]) -> None:
+    def emit(self, kind: str, data: Callable[[], dict[str, Any]]) -> None:
         """Tell plugins of an event that was committed. What a listener does cannot undo it, so its failure is only logged."""
         if not self.hears_events:
             return
         try:
             self.hook.memservice_event_emitted(type=kind, data=data())
         except Exception as error:  # a plugin may fail in any way
-            log.error("a plugin failed when told of %s: %s\n%s", kind, type(error).__name__, places(error))
+            log.error("a plugin failed when told of %s: %s\n%s", kind, type(error).__name__, redacted_traceback(error))
 
     @property
     def failures(self) -> tuple[Failure, ...]:

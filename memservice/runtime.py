@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from memservice.domain.configuration import Defaults
 from memservice.domain.errors import ConfigurationError
-from memservice.domain.failures import places
+from memservice.domain.failures import redacted_traceback
 from memservice.plugins import Plugins, load_plugins
 from memservice.reasoning import choice
 from memservice.settings import Settings, connections, load_settings
@@ -20,7 +20,7 @@ from memservice.spi.embedding import Embedder
 from memservice.spi.llm import ModelCall
 from memservice.spi.providers import Context, EmbedderProvider
 from memservice.spi.reasoner import Reasoner
-from memservice.spi.storage import Storage, View
+from memservice.spi.storage import Storage, Transaction
 from memservice.spi.vectors import VectorIndex
 from memservice.spi.webhooks import WebhookTransport
 from memservice.telemetry.context import attributed
@@ -57,7 +57,7 @@ class Runtime:
         """Told how many tasks of which kind and workspace were done."""
         self.observed = False
         """Whether somebody watches already (`services.events.wiring`)."""
-        self.unwritten_tokens: Callable[[int, str], int] = lambda workspace, day: 0
+        self.unwritten_tokens: Callable[[int, str], int] = lambda workspace_key, day: 0
         """Tokens that a workspace spent on a day by calls of this process that the store does not know of yet."""
         self.closing: list[Callable[[], None]] = []
         """Called when the runtime is closed, the last first, while the storage is still open."""
@@ -83,7 +83,7 @@ class Runtime:
             try:
                 listener(call)
             except Exception as error:
-                log.error("a call of a model could not be noted: %s\n%s", type(error).__name__, places(error))
+                log.error("a call of a model could not be noted: %s\n%s", type(error).__name__, redacted_traceback(error))
 
     @property
     def hears_events(self) -> bool:
@@ -100,16 +100,16 @@ class Runtime:
             try:
                 listener(event, now)
             except Exception as error:
-                log.error("the event %s could not be noted: %s\n%s", event.TYPE, type(error).__name__, places(error))
-        self.plugins.tell(event.TYPE, event.data)
+                log.error("the event %s could not be noted: %s\n%s", event.TYPE, type(error).__name__, redacted_traceback(error))
+        self.plugins.emit(event.TYPE, event.data)
 
-    def worked(self, kind: str, workspace: int | None, number: int) -> None:
+    def worked(self, kind: str, workspace_key: int | None, number: int) -> None:
         """Tasks were done, and what came of them is stored. Never raises."""
         for listener in self.work_listeners:
             try:
-                listener(kind, workspace, number)
+                listener(kind, workspace_key, number)
             except Exception as error:
-                log.error("tasks that were done could not be counted: %s\n%s", type(error).__name__, places(error))
+                log.error("tasks that were done could not be counted: %s\n%s", type(error).__name__, redacted_traceback(error))
 
     def _open_vectors(self) -> VectorIndex:
         name = self.settings.vector_store.type
@@ -141,15 +141,15 @@ class Runtime:
     @property
     def has_remote_embedder(self) -> bool:
         """Whether any embedder that this process has met may not be asked while a view is open."""
-        return any(found is not None and Capability.INLINE not in found.capabilities for found in list(self._embedders.values()))
+        return any(embedder is not None and Capability.INLINE not in embedder.capabilities for embedder in list(self._embedders.values()))
 
     def embedder_of(self, space_embedder: str) -> Embedder | None:
         """The embedder by whose vectors a space was built, if this process can open it as it is configured: a workspace may have been
         begun with another one than is chosen now, or moved to it (`memservice reembed`). Vectors stay their own; that is said once."""
         with self._lock:
             if space_embedder not in self._embedders:
-                self._embedders[space_embedder] = found = self._other_embedder(space_embedder)
-                kept = "which cannot be opened here: they are answered from text" if found is None else "which they stay with"
+                self._embedders[space_embedder] = embedder = self._other_embedder(space_embedder)
+                kept = "which cannot be opened here: they are answered from text" if embedder is None else "which they stay with"
                 log.warning("some vectors are by the embedder %s, %s; configured is %s", space_embedder, kept, self.embedder.id)
             return self._embedders[space_embedder]
 
@@ -183,10 +183,10 @@ class Runtime:
 
         for name in {self.reasoners[task] for task in choice.BACKGROUND} - {choice.LLM}:
             provider = self.plugins.reasoner(name)
-            place = place_of(provider)
-            if place is None:
+            location = place_of(provider)
+            if location is None:
                 continue
-            apart = Apart(provider, place, self.settings.worker.cpu_seconds, stop, partial(self._open_reasoner, name))
+            apart = Apart(provider, location, self.settings.worker.cpu_seconds, stop, partial(self._open_reasoner, name))
             self.closing.append(apart.close)
             with self._lock:
                 self._reasoners[name] = apart
@@ -219,9 +219,9 @@ class Runtime:
     def vectors_transactional(self) -> bool:
         return Capability.TRANSACTIONAL in self.vectors.capabilities
 
-    def beside(self, view: View) -> View | None:
+    def beside(self, tx: Transaction) -> Transaction | None:
         """The view to hand to the vector index: the open one if the index lives in the storage."""
-        return view if self.vectors_transactional else None
+        return tx if self.vectors_transactional else None
 
     def close(self) -> None:
         try:

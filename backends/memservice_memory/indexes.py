@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import (
-    Where,
+    IndexFilter,
     fits,
 )
 from memservice.spi.text import TextHit, TextMatches, TextRow
 from memservice.spi.vectors import VectorHit, VectorRow
 
 if TYPE_CHECKING:
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
     from memservice.spi.vectors import Vector
 
 KINDS = ("message", "conclusion", "document")
@@ -33,10 +33,10 @@ class _Extras(Protocol):
         ...
 
 
-def _extra(view: View | None, name: str) -> dict[Any, Any]:
-    if view is None or not hasattr(view.rows, "extra"):
+def _extra(tx: Transaction | None, name: str) -> dict[Any, Any]:
+    if tx is None or not hasattr(tx.rows, "extra"):
         raise TypeError("this index lives in the memory storage and needs one of its views")
-    return cast(_Extras, view.rows).extra(name)  # noqa: S610 - not the Django method
+    return cast(_Extras, tx.rows).extra(name)  # noqa: S610 - not the Django method
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +50,27 @@ class MemoryTextIndex:
 
     capabilities = frozenset({Capability.TRANSACTIONAL})
 
-    def add(self, view: View | None, kind: str, workspace: int, rows: Sequence[TextRow]) -> None:
-        texts = self._texts(view, kind, workspace)
+    def add(self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]) -> None:
+        texts = self._texts(tx, kind, workspace_key)
         for row in rows:
             texts[row.key] = _Text(row, Counter(row.terms))
 
-    def remove(self, view: View | None, kind: str, workspace: int, keys: Sequence[int]) -> None:
-        texts = self._texts(view, kind, workspace)
+    def remove(self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]) -> None:
+        texts = self._texts(tx, kind, workspace_key)
         for key in keys:
             texts.pop(key, None)
 
     def search(
-        self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        self,
+        tx: Transaction | None,
+        kind: str,
+        workspace_key: int,
+        terms: Sequence[str],
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int] | None = None,
     ) -> TextMatches:
-        texts = self._texts(view, kind, workspace)
+        texts = self._texts(tx, kind, workspace_key)
         sought, wanted = set(terms), None if ids is None else set(ids)
         frequencies = dict.fromkeys(terms, 0)
         hits: list[TextHit] = []
@@ -71,7 +78,7 @@ class MemoryTextIndex:
             held = {term: text.counts[term] for term in sought if term in text.counts}
             for term in held:
                 frequencies[term] += 1
-            if held and fits(text.row, where) and (wanted is None or text.row.key in wanted):
+            if held and fits(text.row, index_filter) and (wanted is None or text.row.key in wanted):
                 hits.append(TextHit(text.row.key, held, len(text.row.terms)))
         # Rarest first: by the frequencies of the terms held, in rising order. Of equals the newest.
         hits.sort(key=lambda hit: -hit.key)
@@ -79,19 +86,19 @@ class MemoryTextIndex:
         length = sum(len(text.row.terms) for text in texts.values())
         return TextMatches(len(texts), length / len(texts) if texts else 0.0, frequencies, hits[: max(k, 0)])
 
-    def drop(self, view: View | None, workspace: int, limit: int) -> int:
+    def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
         dropped = 0
         for kind in KINDS:
-            texts = self._texts(view, kind, workspace)
+            texts = self._texts(tx, kind, workspace_key)
             for key in list(texts)[: limit - dropped]:
                 del texts[key]
                 dropped += 1
         return dropped
 
-    def _texts(self, view: View | None, kind: str, workspace: int) -> dict[int, _Text]:
+    def _texts(self, tx: Transaction | None, kind: str, workspace_key: int) -> dict[int, _Text]:
         if kind not in KINDS:
             raise ValueError(f"unknown kind of text {kind!r}; known: {', '.join(KINDS)}")
-        return _extra(view, f"text of {kind} in {workspace}")
+        return _extra(tx, f"text of {kind} in {workspace_key}")
 
 
 class MemoryVectorIndex:
@@ -99,8 +106,8 @@ class MemoryVectorIndex:
 
     capabilities = frozenset({Capability.TRANSACTIONAL})
 
-    def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
-        vectors = self._vectors(view, space)
+    def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
+        vectors = self._vectors(tx, space)
         checked = [(row, _unit(space, row.vector)) for row in rows]
         for row, unit in checked:
             if unit is None:
@@ -108,38 +115,42 @@ class MemoryVectorIndex:
             else:
                 vectors[row.key] = (row, unit)
 
-    def delete(self, view: View | None, space: Space, keys: Sequence[int]) -> None:
-        vectors = self._vectors(view, space)
+    def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
+        vectors = self._vectors(tx, space)
         for key in keys:
             vectors.pop(key, None)
 
     def query(
-        self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
     ) -> list[VectorHit]:
         asked = _unit(space, vector)
-        vectors = self._vectors(view, space)
+        vectors = self._vectors(tx, space)
         if asked is None:
             return []
         keys = vectors if ids is None else set(ids) & vectors.keys()
-        hits = [VectorHit(key, min(1.0, max(-1.0, float((vectors[key][1] * asked).sum())))) for key in keys if fits(vectors[key][0], where)]
+        hits = [
+            VectorHit(key, min(1.0, max(-1.0, float((vectors[key][1] * asked).sum()))))
+            for key in keys
+            if fits(vectors[key][0], index_filter)
+        ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))[: max(k, 0)]
 
-    def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
-        vectors = self._vectors(view, space)
+    def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
+        vectors = self._vectors(tx, space)
         return {key: vectors[key][0].vector for key in keys if key in vectors}
 
-    def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
-        return sorted(key for key in self._vectors(view, space) if key > after)[:limit]
+    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+        return sorted(key for key in self._vectors(tx, space) if key > after)[:limit]
 
-    def count(self, view: View | None, space: Space) -> int:
-        return len(self._vectors(view, space))
+    def count(self, tx: Transaction | None, space: Space) -> int:
+        return len(self._vectors(tx, space))
 
-    def drop(self, view: View | None, space: Space) -> None:
-        self._vectors(view, space).clear()
+    def drop(self, tx: Transaction | None, space: Space) -> None:
+        self._vectors(tx, space).clear()
 
-    def _vectors(self, view: View | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
+    def _vectors(self, tx: Transaction | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
         """Rows by key, each with its vector scaled to length one (float64)."""
-        return _extra(view, f"vectors of {space.key}")
+        return _extra(tx, f"vectors of {space.key}")
 
 
 def _unit(space: Space, vector: Vector) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from memservice.domain.filters.ast import TRUE, All, Equal, Node, OneOf
+from memservice.domain.filters.ast import TRUE, All, Condition, Equal, OneOf
 from memservice.domain.filters.evaluate import matches
 from memservice.spi.rows import BY_KEY, Order, ReadOnly
 from memservice.spi.schema import TABLES
@@ -43,23 +43,23 @@ class MemoryRows:
             self._copied.add(name)
         return self._extras[name]
 
-    def get(self, record: type[R], where: Node, *, lock: bool = False) -> R | None:
+    def get(self, record: type[R], condition: Condition, *, lock: bool = False) -> R | None:
         """`lock` does nothing: there is one writer at a time."""
-        found = next(self._matching(record, where), None)
+        found = next(self._matching(record, condition), None)
         return None if found is None else _copy(found)
 
     def page(
-        self, record: type[R], where: Node = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
+        self, record: type[R], condition: Condition = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
     ) -> list[R]:
-        found: Iterable[R] = self._matching(record, where)
+        found: Iterable[R] = self._matching(record, condition)
         if tuple(order) != BY_KEY:
             for step in reversed(order):
                 found = sorted(found, key=_sort_key(step.field), reverse=step.descending)
         end = None if limit is None else offset + limit
         return [_copy(row) for row in list(found)[offset:end]]
 
-    def count(self, record: type[Any], where: Node = TRUE) -> int:
-        return sum(1 for _ in self._matching(record, where))
+    def count(self, record: type[Any], condition: Condition = TRUE) -> int:
+        return sum(1 for _ in self._matching(record, condition))
 
     def put(self, rows: Sequence[R]) -> list[R]:
         if not rows:
@@ -72,18 +72,18 @@ class MemoryRows:
                 raise LookupError(f"{record.__name__} {row.key} is not stored, so it cannot be replaced")  # type: ignore[attr-defined]
         return self._store(record, [_copy(row, key=row.key or next_key(record)) for row in rows])  # type: ignore[attr-defined]
 
-    def change(self, record: type[Any], where: Node, **values: Any) -> int:
+    def change(self, record: type[Any], condition: Condition, **values: Any) -> int:
         self._writable()
-        return len(self._store(record, [_copy(row, **values) for row in self._matching(record, where)]))
+        return len(self._store(record, [_copy(row, **values) for row in self._matching(record, condition)]))
 
-    def increase(self, record: type[Any], where: Node, **amounts: int) -> int:
+    def increase(self, record: type[Any], condition: Condition, **amounts: int) -> int:
         self._writable()
-        rows = self._matching(record, where)
+        rows = self._matching(record, condition)
         return len(self._store(record, [_copy(row, **{name: getattr(row, name) + amounts[name] for name in amounts}) for row in rows]))
 
-    def delete(self, record: type[Any], where: Node) -> int:
+    def delete(self, record: type[Any], condition: Condition) -> int:
         self._writable()
-        doomed = list(self._matching(record, where))
+        doomed = list(self._matching(record, condition))
         if doomed:
             table = self._own(record)
             for row in doomed:
@@ -108,9 +108,9 @@ class MemoryRows:
             raise
         return [_copy(row) for row in rows]
 
-    def _matching(self, record: type[R], where: Node) -> Iterator[R]:
+    def _matching(self, record: type[R], condition: Condition) -> Iterator[R]:
         """Matching rows, as they lie in the table, by rising key."""
-        return (row for row in _candidates(self._table(record), where) if matches(row, where))
+        return (row for row in _candidates(self._table(record), condition) if matches(row, condition))
 
     def _table(self, record: type[Any]) -> Table:
         return self._tables.get(record) or Table.empty(record)
@@ -129,10 +129,10 @@ class MemoryRows:
         return self._next_key
 
 
-def _candidates(table: Table, where: Node) -> Iterable[Any]:
+def _candidates(table: Table, condition: Condition) -> Iterable[Any]:
     """Rows among which all that match are: few, where the condition names keys or unique values."""
     equal: dict[str, tuple[Any, ...]] = {}
-    for part in where.parts if isinstance(where, All) else (where,):
+    for part in condition.parts if isinstance(condition, All) else (condition,):
         if isinstance(part, Equal):
             equal[part.field] = (part.value,)
         elif isinstance(part, OneOf) and part.field == "key":

@@ -12,7 +12,7 @@ from typing import Any
 from memservice.domain.errors import Unavailable
 from memservice.spi.base import BaseStorage
 from memservice.spi.capabilities import Capability
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice_memory.indexes import MemoryTextIndex, MemoryVectorIndex
 from memservice_memory.rows import MemoryRows
 from memservice_memory.tables import Moment
@@ -30,7 +30,7 @@ class MemoryStorage(BaseStorage):
     name = "memory"
     capabilities: frozenset[Capability] = frozenset()
     rows_type: type[MemoryRows] = MemoryRows
-    view_type: type[View] = View
+    view_type: type[Transaction] = Transaction
 
     def __init__(self, lock_seconds: float = 30.0) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class MemoryStorage(BaseStorage):
         self._keys: dict[type[Any], Iterator[int]] = defaultdict(lambda: count(1))
 
     @contextmanager
-    def transaction(self) -> Iterator[View]:
+    def transaction(self) -> Iterator[Transaction]:
         self.check()
         if not self._turn.acquire(timeout=self._lock_seconds):
             raise Unavailable("the store stayed locked by another write")
@@ -56,7 +56,7 @@ class MemoryStorage(BaseStorage):
             self._turn.release()
 
     @contextmanager
-    def snapshot(self) -> Iterator[View]:
+    def snapshot(self) -> Iterator[Transaction]:
         self.check()
         yield self.view_type(self.rows_type(self._moment))
 

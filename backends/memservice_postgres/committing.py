@@ -9,7 +9,7 @@ import time
 
 import psycopg
 
-from memservice_postgres.connections import Driver, Place, tell
+from memservice_postgres.connections import ConnectionConfig, Driver, execute_pipelined
 
 SECONDS = 10.0
 """How long the server is asked what became of a transaction, while it is away or still at it."""
@@ -20,18 +20,18 @@ _NUMBER = b"SELECT pg_current_xact_id_if_assigned(), pg_stat_get_bgwriter_stat_r
 _STATUS = "SELECT pg_xact_status(%s::xid8), pg_stat_get_bgwriter_stat_reset_time()::text"
 
 
-def commit(driver: Driver, place: Place) -> None:
+def commit(driver: Driver, config: ConnectionConfig) -> None:
     """Commit the transaction. If the connection is lost while that is under way, another one is asked whether it was.
 
     Raises psycopg.OperationalError if it was not; also if nobody could say so within `SECONDS`, which its text tells.
     """
     number, counting_since = _number(driver)
     try:
-        tell(driver, b"COMMIT")
+        execute_pipelined(driver, b"COMMIT")
     except psycopg.OperationalError as error:
         if number is None or not driver.closed:
             raise
-        became = _became(place, number, counting_since)
+        became = _became(config, number, counting_since)
         if became == "committed":
             return
         unknown = "" if became == "aborted" else " while committing: it is not known whether that was stored"
@@ -40,17 +40,17 @@ def commit(driver: Driver, place: Place) -> None:
 
 def _number(driver: Driver) -> tuple[str | None, str | None]:
     """Of the transaction (None if it has written nothing), and since when the server counts."""
-    told = tell(driver, _NUMBER)
+    told = execute_pipelined(driver, _NUMBER)
     number, since = (None if (found := told.get_value(0, column)) is None else found.decode() for column in (0, 1))
     return number, since
 
 
-def _became(place: Place, number: str, counting_since: str | None) -> str | None:
+def _became(config: ConnectionConfig, number: str, counting_since: str | None) -> str | None:
     """`committed`, `aborted`, or None where that cannot be said."""
     deadline = time.monotonic() + SECONDS
     while True:
         try:
-            with place.connect() as other:
+            with config.connect() as other:
                 found, since = other.execute(_STATUS, (number,)).fetchall()[0]
         except psycopg.OperationalError:
             found, since = "in progress", None  # for all we know

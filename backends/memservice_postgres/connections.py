@@ -56,7 +56,7 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ConnectionConfig:
     """A database and how to treat it."""
 
     name: str
@@ -97,20 +97,20 @@ class Place:
         options = " ".join([*filter(None, [given_options]), *(f"-c {name}={value}" for name, value in told.items())])
         # libpq counts in whole seconds, and takes 0 for ever.
         arguments["connect_timeout"] = max(1, math.ceil(self.connect_seconds))
-        made = self._connected(arguments, options)
+        driver = self._connected(arguments, options)
         try:
-            _look_for_pooler(made, told)
+            _look_for_pooler(driver, told)
         except BaseException:
-            made.close()
+            driver.close()
             raise
-        made.prepare_threshold = PREPARED_AFTER if self.prepares and not made.pooler else None
-        made.prepared_max = STATEMENTS_KEPT
-        made.adapters.register_dumper(Reals, RealsDumper)
+        driver.prepare_threshold = PREPARED_AFTER if self.prepares and not driver.pooler else None
+        driver.prepared_max = STATEMENTS_KEPT
+        driver.adapters.register_dumper(Reals, RealsDumper)
         # One type for all integers: else each statement is prepared again for small and for large ones.
         for dumper in (Int8Dumper, Int8BinaryDumper):
-            made.adapters.register_dumper(int, dumper)
-        set_json_loads(read, made)
-        return made
+            driver.adapters.register_dumper(int, dumper)
+        set_json_loads(read, driver)
+        return driver
 
     def _connected(self, arguments: Mapping[str, Any], options: str) -> Driver:
         if not self._seen.refuses_settings:
@@ -123,18 +123,18 @@ class Place:
         return Driver.connect(autocommit=True, **arguments)
 
 
-def _look_for_pooler(made: Driver, told: Mapping[str, str]) -> None:
+def _look_for_pooler(driver: Driver, told: Mapping[str, str]) -> None:
     """The server has been told what we asked for, and is the process that it says it is; or something stands between."""
-    found = tell(made, b"SELECT pg_backend_pid(), current_setting('search_path'), current_setting('enable_seqscan')")
+    found = execute_pipelined(driver, b"SELECT pg_backend_pid(), current_setting('search_path'), current_setting('enable_seqscan')")
     pid, path, scans = (None if (value := found.get_value(0, column)) is None else value.decode() for column in range(3))
-    made.pooler = (pid, path, scans) != (str(made.info.backend_pid), told["search_path"], told["enable_seqscan"])
-    if made.pooler:
+    driver.pooler = (pid, path, scans) != (str(driver.info.backend_pid), told["search_path"], told["enable_seqscan"])
+    if driver.pooler:
         # Names are ours; of values one is the schema, whose letters are looked at when settings are loaded.
         each = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in told.items())
-        made.settings = f"; SELECT {each}".encode()
+        driver.settings = f"; SELECT {each}".encode()
 
 
-def place_of(uri: str, **settings: Any) -> Place:
+def config_of(uri: str, **settings: Any) -> ConnectionConfig:
     """The database that `uri` names. Raises `ConfigurationError`, saying what to write instead."""
     example = "postgresql+psycopg://user:password@localhost:5432/memservice"
     try:
@@ -146,7 +146,7 @@ def place_of(uri: str, **settings: Any) -> Place:
     _, arguments = PGDialect_psycopg().create_connect_args(url)  # type: ignore[no-untyped-call]
     host = arguments.get("host") or "the local socket"
     port = f":{arguments['port']}" if arguments.get("port") else ""
-    return Place(f"{url.database} on {host}{port}", arguments, **settings)
+    return ConnectionConfig(f"{url.database} on {host}{port}", arguments, **settings)
 
 
 class _Record(Protocol):
@@ -166,13 +166,13 @@ def is_alive(driver: Driver, record: _Record) -> bool:
     if silent and time.monotonic() - record.info.get("used", 0.0) < IDLE_SECONDS:
         return True
     try:
-        tell(driver, b"SELECT 1")
+        execute_pipelined(driver, b"SELECT 1")
     except psycopg.Error:
         return False
     return True
 
 
-def tell(driver: Driver, command: bytes) -> PGresult:
+def execute_pipelined(driver: Driver, command: bytes) -> PGresult:
     """Run a command that has no parameters, without the cost of a cursor."""
     result = driver.pgconn.exec_(command)
     if driver.pgconn.status != ConnStatus.OK:

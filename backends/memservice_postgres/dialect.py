@@ -17,7 +17,7 @@ from sqlalchemy.types import TypeEngine
 from memservice.domain.errors import ConfigurationError
 from memservice_postgres import errors, json_conditions
 from memservice_postgres.committing import commit
-from memservice_postgres.connections import Driver, Place, driver_of, in_transaction, is_alive, tell
+from memservice_postgres.connections import ConnectionConfig, Driver, driver_of, execute_pipelined, in_transaction, is_alive
 from memservice_postgres.json_text import encode, encode_rows, read
 from memservice_postgres.patient_pool import PatientPool
 from memservice_sql.dialect import JsonLeaf, SqlDialect
@@ -46,7 +46,7 @@ class PostgresDialect(SqlDialect):
 
     def __init__(
         self,
-        place: Place,
+        config: ConnectionConfig,
         *,
         pool_size: int = 10,
         max_overflow: int = 20,
@@ -55,8 +55,8 @@ class PostgresDialect(SqlDialect):
         pre_ping: bool = True,
         pooled: bool = True,
     ) -> None:
-        self._place = place
-        self.schema = place.schema
+        self._place = config
+        self.schema = config.schema
         self._pre_ping = pre_ping and pooled
         self.most_connections = pool_size + max_overflow + 1 if pooled else 0
         """Of one process: its pool's, and the one by which it is told of work. 0: that depends on how busy it is."""
@@ -66,7 +66,7 @@ class PostgresDialect(SqlDialect):
                 "poolclass": PatientPool,
                 "pool_size": pool_size,
                 "max_overflow": max_overflow,
-                "pool_timeout": place.lock_seconds,
+                "pool_timeout": config.lock_seconds,
                 "pool_recycle": recycle,
                 "pool_use_lifo": lifo,
             }
@@ -97,16 +97,16 @@ class PostgresDialect(SqlDialect):
     def transaction(self, connection: sa.Connection, *, writing: bool) -> Iterator[None]:
         driver = driver_of(connection)
         try:
-            tell(driver, _BEGIN[writing] + driver.settings)
+            execute_pipelined(driver, _BEGIN[writing] + driver.settings)
             try:
                 yield
                 if writing:
                     commit(driver, self._place)
                 else:
-                    tell(driver, b"COMMIT")
+                    execute_pipelined(driver, b"COMMIT")
             finally:
                 if in_transaction(driver):
-                    tell(driver, b"ROLLBACK")
+                    execute_pipelined(driver, b"ROLLBACK")
         finally:
             if driver.closed:
                 connection.invalidate()
@@ -123,11 +123,11 @@ class PostgresDialect(SqlDialect):
     def migration(self, connection: sa.Connection) -> Iterator[None]:
         driver = driver_of(connection)
         with self.transaction(connection, writing=True):
-            tell(driver, f"SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '{MIGRATION_SECONDS}s'".encode())
-            tell(driver, f"SELECT pg_advisory_xact_lock({MIGRATING})".encode())
+            execute_pipelined(driver, f"SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '{MIGRATION_SECONDS}s'".encode())
+            execute_pipelined(driver, f"SELECT pg_advisory_xact_lock({MIGRATING})".encode())
             self.require_unicode(driver)
             if self._place.schema != "public":
-                tell(driver, f'CREATE SCHEMA IF NOT EXISTS "{self._place.schema}"'.encode())
+                execute_pipelined(driver, f'CREATE SCHEMA IF NOT EXISTS "{self._place.schema}"'.encode())
             yield
 
     def translate(self, error: Exception) -> Exception | None:

@@ -9,7 +9,7 @@ from psycopg import sql
 
 from memservice.domain.errors import ConfigurationError
 from memservice_postgres import errors
-from memservice_postgres.connections import Place, place_of
+from memservice_postgres.connections import ConnectionConfig, config_of
 
 if TYPE_CHECKING:
     from memservice.spi.providers import Settings
@@ -21,16 +21,16 @@ def erase(settings: Settings) -> None:
     schema: str = settings["schema"]
     if schema == "public":
         raise ConfigurationError("The schema public is shared with others and is not dropped: DB_SCHEMA has to name another one")
-    place = place_of(settings["uri"], schema=schema, connect_seconds=settings["connect_timeout_seconds"])
+    config = config_of(settings["uri"], schema=schema, connect_seconds=settings["connect_timeout_seconds"])
     try:
-        _drop(place, schema)
+        _drop(config, schema)
     except psycopg.Error as error:
-        meaning = errors.meaning(error, place.name)
+        meaning = errors.meaning(error, config.name)
         if meaning is None:
             raise
         raise meaning from error
 
 
-def _drop(place: Place, schema: str) -> None:
-    with place.connect() as driver:
+def _drop(config: ConnectionConfig, schema: str) -> None:
+    with config.connect() as driver:
         driver.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema)))

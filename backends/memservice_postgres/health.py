@@ -8,7 +8,7 @@ from memservice.spi.base import RESTORE
 from memservice.spi.storage import Finding
 from memservice_postgres.connections import Driver
 
-BELL = "memservice-bell"
+NOTIFIER_NAME = "memservice-bell"
 """The name of the one connection by which each process is told of work (`memservice_postgres.notifier`)."""
 
 _WRITABLE = "SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on'"
@@ -29,11 +29,11 @@ def writable(driver: Driver) -> Iterator[Finding]:
         yield Finding("failed", found, "let this user write: the setting `default_transaction_read_only` of the server forbids it")
 
 
-def pooler(driver: Driver, place: str) -> Iterator[Finding]:
+def pooler(driver: Driver, location: str) -> Iterator[Finding]:
     if driver.pooler:
         yield Finding(
             "degraded",
-            f"a connection pooler stands before the database {place}: settings are sent with each transaction, nothing is prepared, and "
+            f"a connection pooler stands before the database {location}: settings are sent with each transaction, nothing is prepared, and "
             "large spaces get no vector index",
             "connect to PostgreSQL itself, and bound the connections with `DB_POOL_SIZE` and `DB_MAX_OVERFLOW`",
         )
@@ -47,7 +47,7 @@ def checksums(driver: Driver) -> Iterator[Finding]:
 
 def connections(driver: Driver, each: int) -> Iterator[Finding]:
     """`each`: so many connections may one process open."""
-    room, processes = driver.execute(_ROOM, (BELL,)).fetchall()[0]
+    room, processes = driver.execute(_ROOM, (NOTIFIER_NAME,)).fetchall()[0]
     if processes * each > room:
         yield Finding(
             "degraded",

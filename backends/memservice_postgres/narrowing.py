@@ -1,4 +1,4 @@
-"""What the two indexes share: the view's connection, and `Where` as SQL."""
+"""What the two indexes share: the view's connection, and `IndexFilter` as SQL."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 from memservice_postgres.connections import Driver, driver_of
 
 if TYPE_CHECKING:
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
 
 _CONDITIONS = {
     "sessions": "r.session_key = ANY(%(sessions)s::bigint[])",
@@ -24,16 +24,16 @@ _CONDITIONS = {
 }
 
 
-def driver_behind(view: View | None) -> Driver:
+def driver_behind(tx: Transaction | None) -> Driver:
     """The connection of the view's transaction. Raises TypeError for a view of another kind of storage, or for None."""
-    connection = getattr(getattr(view, "rows", None), "connection", None)
+    connection = getattr(getattr(tx, "rows", None), "connection", None)
     if not isinstance(connection, Connection) or connection.dialect.name != "postgresql":
         raise TypeError("this index lives in the PostgreSQL storage and needs one of its views")
     return driver_of(connection)
 
 
-def fitting(where: Where) -> tuple[str, dict[str, Any]]:
+def fitting(index_filter: IndexFilter) -> tuple[str, dict[str, Any]]:
     """Conditions on the narrowed table `r`, each begun with AND, and their parameters."""
-    given = {field.name: value for field in fields(where) if (value := getattr(where, field.name)) is not None}
+    given = {field.name: value for field in fields(index_filter) if (value := getattr(index_filter, field.name)) is not None}
     text = "".join(f" AND {_CONDITIONS[name]}" for name in given)
     return text, {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}

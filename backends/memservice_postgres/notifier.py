@@ -12,64 +12,64 @@ from contextlib import suppress
 
 import psycopg
 
-from memservice_postgres.connections import Driver, Place
-from memservice_postgres.health import BELL
+from memservice_postgres.connections import ConnectionConfig, Driver
+from memservice_postgres.health import NOTIFIER_NAME
 
 CHANNEL = "memservice_work"
-RINGS_APART = 0.02
+NOTIFY_INTERVAL = 0.02
 """Seconds between two notifications of one process; commits in between share one."""
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 """How long to wait before connecting again."""
-FAREWELL_SECONDS = 1.0
+CLOSE_TIMEOUT = 1.0
 """How long closing waits for the last notification to leave."""
 
 
-class Bell:
+class Notifier:
     """Rings in every other process when one rings it. Its thread and connection are made at first use, by each process for itself.
 
     It does not notify in the writing transaction: PostgreSQL commits those one by one, waiting for the disk each time. A notification
     that is lost with its process costs delay, since workers also look for work without being told.
     """
 
-    def __init__(self, place: Place, heard: Callable[[], None], log: logging.Logger) -> None:
-        """`heard` is called, in the bell's thread, when another process may have committed something."""
-        self._place = place
-        self._heard = heard
+    def __init__(self, config: ConnectionConfig, on_notification: Callable[[], None], log: logging.Logger) -> None:
+        """`on_notification` is called, in the bell's thread, when another process may have committed something."""
+        self._place = config
+        self._on_notification = on_notification
         self._log = log
         self._pid = 0
-        self._thread: _Ringer | None = None
+        self._thread: _NotifyThread | None = None
         self._closed = False
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Something was committed."""
-        self._ringer().ring()
+        self._running_thread().notify()
 
     def listen(self) -> None:
         """From now on `heard` is called."""
-        self._ringer()
+        self._running_thread()
 
     def close(self) -> None:
         self._closed = True
         if self._thread is not None and self._pid == os.getpid():
             self._thread.end()
 
-    def _ringer(self) -> _Ringer:
+    def _running_thread(self) -> _NotifyThread:
         here = os.getpid()
-        found = self._thread
+        notify_thread = self._thread
         # A thread does not survive a fork, and its connection is the parent's. At worst two are started, which does no harm.
-        if found is None or self._pid != here or not found.is_alive():
-            found = _Ringer(self._place, self._heard, self._log)
-            self._thread, self._pid = found, here
+        if notify_thread is None or self._pid != here or not notify_thread.is_alive():
+            notify_thread = _NotifyThread(self._place, self._on_notification, self._log)
+            self._thread, self._pid = notify_thread, here
             if not self._closed:
-                found.start()
-        return found
+                notify_thread.start()
+        return notify_thread
 
 
-class _Ringer(threading.Thread):
-    def __init__(self, place: Place, heard: Callable[[], None], log: logging.Logger) -> None:
+class _NotifyThread(threading.Thread):
+    def __init__(self, place: ConnectionConfig, heard: Callable[[], None], log: logging.Logger) -> None:
         super().__init__(name="memservice-bell", daemon=True)
         self._place = place
-        self._heard = heard
+        self._on_notification = heard
         self._log = log
         self._ending = False
         self._wanted = False
@@ -77,7 +77,7 @@ class _Ringer(threading.Thread):
         self._wake_out, self._wake_in = os.pipe()
         os.set_blocking(self._wake_in, False)
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         if not self._wanted:
             self._wanted = True
             self._wake()
@@ -86,7 +86,7 @@ class _Ringer(threading.Thread):
         self._ending = True
         self._wake()
         if self.is_alive() and threading.current_thread() is not self:
-            self.join(FAREWELL_SECONDS + self._place.connect_seconds)
+            self.join(CLOSE_TIMEOUT + self._place.connect_seconds)
 
     def run(self) -> None:
         try:
@@ -100,11 +100,11 @@ class _Ringer(threading.Thread):
         while not self._ending or (self._wanted and not failures):
             try:
                 # Idle is what this connection is for, and it waits for nobody.
-                with self._place.connect(application_name=BELL) as driver:
+                with self._place.connect(application_name=NOTIFIER_NAME) as driver:
                     driver.execute(f"LISTEN {CHANNEL}")
                     failures = 0
                     # What was committed while nobody listened is not known.
-                    self._heard()
+                    self._on_notification()
                     self._attend(driver)
             except psycopg.Error as error:
                 pause = RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)]
@@ -122,7 +122,7 @@ class _Ringer(threading.Thread):
         rung = 0.0
         while True:
             if self._wanted:
-                self._sleep(rung + RINGS_APART - time.monotonic(), drain=False)
+                self._sleep(rung + NOTIFY_INTERVAL - time.monotonic(), drain=False)
                 self._wanted = False
                 driver.execute(f"NOTIFY {CHANNEL}")
                 rung = time.monotonic()
@@ -132,7 +132,7 @@ class _Ringer(threading.Thread):
                 poll.poll()
             self._drain()
             if any(notice.pid != mine for notice in driver.notifies(timeout=0)):
-                self._heard()
+                self._on_notification()
 
     def _wake(self) -> None:
         with suppress(OSError):  # full: it will wake up; closed: it has ended

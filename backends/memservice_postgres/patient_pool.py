@@ -9,7 +9,7 @@ from sqlalchemy import exc
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 from sqlalchemy.util import queue
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+FIRST_PAUSE, MAX_PAUSE = 0.05, 1.0
 """Seconds after which the server is asked again, doubled each time. One of this pool's own that comes back is taken at once."""
 
 _FULL = ("too many clients", "too many connections", "connection slots are reserved", "no more connections allowed")
@@ -39,4 +39,4 @@ class PatientPool(QueuePool):
             try:
                 return self._pool.get(block=True, timeout=min(pause, left))
             except queue.Empty:
-                pause = min(2 * pause, LONGEST_PAUSE)
+                pause = min(2 * pause, MAX_PAUSE)

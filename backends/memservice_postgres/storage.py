@@ -11,9 +11,9 @@ from memservice.domain.errors import SchemaVersionError
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Finding
 from memservice_postgres import health, vector_schema
-from memservice_postgres.connections import Place, driver_of, place_of
+from memservice_postgres.connections import ConnectionConfig, config_of, driver_of
 from memservice_postgres.dialect import PostgresDialect, described
-from memservice_postgres.notifier import Bell
+from memservice_postgres.notifier import Notifier
 from memservice_postgres.text import PostgresTextIndex
 from memservice_postgres.vector_indexes import SpaceIndexes
 from memservice_sql.storage import SqlStorage
@@ -31,15 +31,15 @@ class PostgresStorage(SqlStorage):
     attempts_at_taken = 8
     """Writers that run at once meet in one row after the other: the workspace, the session, each peer."""
 
-    def __init__(self, place: Place, dialect: PostgresDialect, log: logging.Logger, indexes: SpaceIndexes | None) -> None:
+    def __init__(self, config: ConnectionConfig, dialect: PostgresDialect, log: logging.Logger, indexes: SpaceIndexes | None) -> None:
         """`indexes`: None if vectors are kept elsewhere."""
-        super().__init__(dialect, described, place.name)
+        super().__init__(dialect, described, config.name)
         self._require_unicode = dialect.require_unicode
         self._own_connections = dialect.most_connections
         self._log = log
         self._told_of_pooler = False
         self.text = PostgresTextIndex()
-        self._bell = Bell(place, super().announce, log)
+        self._notifier = Notifier(config, super().announce, log)
         self._indexes = indexes
 
     if TYPE_CHECKING:
@@ -86,11 +86,11 @@ class PostgresStorage(SqlStorage):
         with self._noticing(), self.translated(), self.engine.connect() as connection:
             with self._dialect.transaction(connection, writing=False):
                 driver = driver_of(connection)
-                found = [*health.writable(driver)]
+                findings = [*health.writable(driver)]
                 if thorough:
-                    found += [*health.pooler(driver, self._place), *health.checksums(driver)]
-                    found += health.connections(driver, self._own_connections)
-        return found if any(finding.state == "failed" for finding in found) else [*super().examine(thorough=thorough), *found]
+                    findings += [*health.pooler(driver, self._place), *health.checksums(driver)]
+                    findings += health.connections(driver, self._own_connections)
+        return findings if any(finding.state == "failed" for finding in findings) else [*super().examine(thorough=thorough), *findings]
 
     def _tell_of_pooler(self) -> None:
         if self._told_of_pooler:
@@ -102,21 +102,21 @@ class PostgresStorage(SqlStorage):
 
     def announce(self) -> None:
         super().announce()
-        self._bell.ring()
+        self._notifier.notify()
 
     def wait_for_work(self, timeout: float) -> bool:
-        self._bell.listen()
+        self._notifier.listen()
         return super().wait_for_work(timeout)
 
     def close(self) -> None:
-        self._bell.close()
+        self._notifier.close()
         super().close()
 
 
 def open_storage(settings: Settings, log: logging.Logger) -> PostgresStorage:
     """`settings` as `PostgresSettings` loads them. Connects to nothing yet."""
     given: dict[str, Any] = dict(settings)
-    place = place_of(
+    config = config_of(
         given["uri"],
         schema=given["schema"],
         connect_seconds=given["connect_timeout_seconds"],
@@ -126,7 +126,7 @@ def open_storage(settings: Settings, log: logging.Logger) -> PostgresStorage:
         prepares=given["prepared_statements"],
     )
     dialect = PostgresDialect(
-        place,
+        config,
         pool_size=given["pool_size"],
         max_overflow=given["max_overflow"],
         recycle=given["pool_recycle"],
@@ -134,5 +134,5 @@ def open_storage(settings: Settings, log: logging.Logger) -> PostgresStorage:
         pre_ping=given["pool_pre_ping"],
         pooled=given["pool_class"] != "null",
     )
-    indexes = SpaceIndexes(place, log, half=given["half_precision"], most_memory_mb=given["index_memory_mb"]) if given["vectors"] else None
-    return PostgresStorage(place, dialect, log, indexes)
+    indexes = SpaceIndexes(config, log, half=given["half_precision"], most_memory_mb=given["index_memory_mb"]) if given["vectors"] else None
+    return PostgresStorage(config, dialect, log, indexes)

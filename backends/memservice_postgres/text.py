@@ -13,20 +13,20 @@ from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memservice.spi.capabilities import Capability
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 from memservice.spi.text import TextHit, TextMatches, TextRow
 from memservice_postgres.connections import Driver
 from memservice_postgres.json_text import encode_rows
 from memservice_postgres.narrowing import driver_behind, fitting
 
 if TYPE_CHECKING:
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
 
 KINDS = {"message": 0, "conclusion": 1, "document": 2}
 PREFIXES = "mcd"
-LONGEST_TERM = 200
+MAX_TERM_LENGTH = 200
 """Characters of a term that count: nobody searches for a kilobyte without a space, and an index entry has a limit."""
-MOST_COUNTED = 32_767
+MAX_COUNTED = 32_767
 """Occurrences of a term in one text that count."""
 PARTS = 64
 """Of each workspace's statistics; a connection adds to one of them."""
@@ -131,38 +131,45 @@ class PostgresTextIndex:
         self._budget = budget
         self._counted = counted
 
-    def add(self, view: View | None, kind: str, workspace: int, rows: Sequence[TextRow]) -> None:
-        driver, code = driver_behind(view), kind_code(kind)
+    def add(self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]) -> None:
+        driver, code = driver_behind(tx), kind_code(kind)
         given = {row.key * 4 + code: row for row in rows}
         if not given:
             return
-        prefix = _prefix(code, workspace)
+        prefix = _prefix(code, workspace_key)
         written = {id: _written(id, row, prefix) for id, row in given.items()}
-        shared = {"workspace": workspace, "kind": code, "sign": 1}
+        shared = {"workspace": workspace_key, "kind": code, "sign": 1}
         added = {id for (id,) in driver.execute(_ADD, {**shared, "rows": encode_rows(list(written.values()))})}
         there = [id for id in written if id not in added]
         if there:
             _remove(driver, there)
             driver.execute(_ADD, {**shared, "rows": encode_rows([written[id] for id in there])})
 
-    def remove(self, view: View | None, kind: str, workspace: int, keys: Sequence[int]) -> None:
-        driver, code = driver_behind(view), kind_code(kind)
-        _remove(driver, [id for (id,) in driver.execute(_MINE, ([key * 4 + code for key in keys], workspace))])
+    def remove(self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]) -> None:
+        driver, code = driver_behind(tx), kind_code(kind)
+        _remove(driver, [id for (id,) in driver.execute(_MINE, ([key * 4 + code for key in keys], workspace_key))])
 
-    def drop(self, view: View | None, workspace: int, limit: int) -> int:
-        driver = driver_behind(view)
-        gone = _remove(driver, [id for (id,) in driver.execute(_OF_WORKSPACE, (workspace, limit))])
+    def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
+        driver = driver_behind(tx)
+        gone = _remove(driver, [id for (id,) in driver.execute(_OF_WORKSPACE, (workspace_key, limit))])
         if not gone:
-            driver.execute(_FORGET_STATISTICS, (workspace,))
+            driver.execute(_FORGET_STATISTICS, (workspace_key,))
         return gone
 
     def search(
-        self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        self,
+        tx: Transaction | None,
+        kind: str,
+        workspace_key: int,
+        terms: Sequence[str],
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int] | None = None,
     ) -> TextMatches:
-        driver, code = driver_behind(view), kind_code(kind)
-        prefix = _prefix(code, workspace)
-        written = {term: prefix + term[:LONGEST_TERM] for term in terms}
-        place = {"workspace": workspace, "kind": code}
+        driver, code = driver_behind(tx), kind_code(kind)
+        prefix = _prefix(code, workspace_key)
+        written = {term: prefix + term[:MAX_TERM_LENGTH] for term in terms}
+        place = {"workspace": workspace_key, "kind": code}
         limit = self._counted + 1
         (_, documents, length, *_), *found = driver.execute(
             _STATISTICS, {**place, "terms": list(dict.fromkeys(written.values())), "limit": limit}
@@ -180,18 +187,18 @@ class PostgresTextIndex:
             for one in sorted(held, key=lambda one: (held[one], one))
         ]
         if ids is None:
-            rows = self._rows(driver, place, sought, k, where)
+            rows = self._rows(driver, place, sought, k, index_filter)
         else:
-            fits, named = fitting(where)
+            fits, named = fitting(index_filter)
             named |= {"ids": [key * 4 + code for key in ids], "terms": [one.term for one in sought]}
             rows = driver.execute(_OF_KEYS.format(fits=fits), {**place, **named}).fetchall()
         return TextMatches(documents, mean_length, frequencies, _best(rows, sought, written, k))
 
-    def _rows(self, driver: Driver, place: dict[str, int], sought: Sequence[_Sought], k: int, where: Where) -> list[Row]:
+    def _rows(self, driver: Driver, place: dict[str, int], sought: Sequence[_Sought], k: int, index_filter: IndexFilter) -> list[Row]:
         """Rows that hold the rarest terms: the best `k` of them if the postings of all terms were read, some more if not."""
-        fits, named = fitting(where)
+        fits, named = fitting(index_filter)
         all_terms: dict[str, Any] = {"terms": [one.term for one in sought], "weights": [one.weight for one in sought]}
-        if where.sessions is not None:
+        if index_filter.sessions is not None:
             # Sessions that hold clearly fewer rows than the terms have postings are read instead.
             enough = sum(one.rows for one in sought) // 4 + 1
             if driver.execute(_SESSION_ROWS, {**place, "sessions": named["sessions"], "enough": enough}).fetchall()[0][0] < enough:
@@ -260,8 +267,8 @@ def _remove(driver: Driver, ids: list[int]) -> int:
 
 
 def _written(id: int, row: TextRow, prefix: str) -> list[Any]:
-    held = Counter(term[:LONGEST_TERM] for term in row.terms)
-    counts = ",".join(str(min(count, MOST_COUNTED)) for count in held.values())
+    held = Counter(term[:MAX_TERM_LENGTH] for term in row.terms)
+    counts = ",".join(str(min(count, MAX_COUNTED)) for count in held.values())
     terms = ",".join(_quoted(prefix + term) for term in held)
     place = [row.session, row.author, row.observer, row.observed, row.level, row.at]
     return [id, *place, len(row.terms), f"{{{counts}}}", f"{{{terms}}}"]
@@ -273,5 +280,5 @@ def _quoted(term: str) -> str:
     return f'"{escaped}"'
 
 
-def _prefix(code: int, workspace: int) -> str:
-    return f"{PREFIXES[code]}{workspace}_"
+def _prefix(code: int, workspace_key: int) -> str:
+    return f"{PREFIXES[code]}{workspace_key}_"

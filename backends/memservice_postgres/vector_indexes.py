@@ -15,15 +15,15 @@ from dataclasses import dataclass
 import psycopg
 
 from memservice.domain.records import Space
-from memservice_postgres.connections import Driver, Place, tell
+from memservice_postgres.connections import ConnectionConfig, Driver, execute_pipelined
 
 LARGE = 20_000
 """Vectors from which on a space has an index."""
 LOOK_AGAIN_SECONDS = 60.0
 """How long a process goes by what it knows of a space's index."""
-MOST_FULL, MOST_HALF = 2_000, 4_000
+MAX_FULL, MAX_HALF = 2_000, 4_000
 """Dimensions that an index of 32-bit and of 16-bit numbers can have."""
-MOST_MEMORY_MB = 2_560
+MAX_MEMORY_MB = 2_560
 """For building an index, unless the settings say otherwise: a graph that does not fit is built many times slower."""
 LINKS = 800
 """Bytes that a graph needs for each vector beside the vector."""
@@ -72,9 +72,9 @@ class SpaceIndexes:
     """Which spaces have an index, as one process knows, and the building of new ones."""
 
     def __init__(
-        self, place: Place, log: logging.Logger, *, half: bool = False, large: int = LARGE, most_memory_mb: int = MOST_MEMORY_MB
+        self, config: ConnectionConfig, log: logging.Logger, *, half: bool = False, large: int = LARGE, most_memory_mb: int = MAX_MEMORY_MB
     ) -> None:
-        self._place = place
+        self._place = config
         self._log = log
         self._half = half
         self._large = large
@@ -84,15 +84,15 @@ class SpaceIndexes:
 
     def of(self, driver: Driver, space: Space) -> SpaceIndex | None:
         """The index by which the space can be searched, if there is one. Has one built if there should be."""
-        looked, found = self._known.get(space.key, (0.0, None))
+        looked, space_index = self._known.get(space.key, (0.0, None))
         now = time.monotonic()
         if looked and now - looked < LOOK_AGAIN_SECONDS:
-            return found
-        found, _ = _find(driver, space)
-        self._known[space.key] = (now, found)
-        if found is None and self._fitting(space) is not None:
+            return space_index
+        space_index, _ = _find(driver, space)
+        self._known[space.key] = (now, space_index)
+        if space_index is None and self._fitting(space) is not None:
             self._start(space)
-        return found
+        return space_index
 
     def keep(self, space: Space) -> None:
         """Build the space's index if it is large and has none, and drop those of spaces that are gone. May take minutes."""
@@ -105,10 +105,10 @@ class SpaceIndexes:
                 return  # another process is at it
             self._drop_orphans(driver)
             rows = driver.execute(_ROWS, (space.key,)).fetchall()[0][0]
-            found, broken = _find(driver, space)
+            space_index, broken = _find(driver, space)
             for name in broken:
                 driver.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
-            if found is None and wanted is not None and rows >= self._large:
+            if space_index is None and wanted is not None and rows >= self._large:
                 began = time.monotonic()
                 self._build(driver, wanted, rows)
                 self._log.info("vector index of space %d built in %.0f s", space.key, time.monotonic() - began)
@@ -117,19 +117,19 @@ class SpaceIndexes:
     def _build(self, driver: Driver, index: SpaceIndex, rows: int) -> None:
         create = f"CREATE INDEX CONCURRENTLY {index.name} {index.definition}".encode()
         memory = f"{min(self._most_memory_mb, max(64, index.megabytes(rows)))}MB"
-        tell(driver, f"SET maintenance_work_mem = '{memory}'".encode())
+        execute_pipelined(driver, f"SET maintenance_work_mem = '{memory}'".encode())
         try:
             driver.execute(create)
         except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory) as error:
             # Several processes build it in shared memory, of which a container may have little: then one does, in its own.
             self._log.info("vector index of space %d: %s; building it in one process", index.space, str(error).partition("\n")[0])
             driver.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index.name}".encode())
-            tell(driver, b"SET max_parallel_maintenance_workers = 0")
+            execute_pipelined(driver, b"SET max_parallel_maintenance_workers = 0")
             driver.execute(create)
 
     def _fitting(self, space: Space) -> SpaceIndex | None:
-        half = self._half or space.dimension > MOST_FULL
-        return SpaceIndex(space.key, space.dimension, half) if space.dimension <= (MOST_HALF if half else MOST_FULL) else None
+        half = self._half or space.dimension > MAX_FULL
+        return SpaceIndex(space.key, space.dimension, half) if space.dimension <= (MAX_HALF if half else MAX_FULL) else None
 
     def _start(self, space: Space) -> None:
         mark = (os.getpid(), space.key)

@@ -44,14 +44,14 @@ def exists(driver: Driver) -> bool:
     return bool(driver.execute("SELECT to_regclass(format('%I.vectors', current_schema())) IS NOT NULL").fetchall()[0][0])
 
 
-def ensure(driver: Driver, place: str) -> None:
+def ensure(driver: Driver, location: str) -> None:
     """Create what is missing, in the connection's transaction. Raises `ConfigurationError`, saying what to do, without pgvector."""
     version = _one(driver, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
     if version is None:
         version = _one(driver, "SELECT default_version FROM pg_available_extensions WHERE name = 'vector'")
         if version is None:
             raise ConfigurationError(
-                f"The server of the database {place} does not have the extension pgvector. Install it there (on Debian: apt install "
+                f"The server of the database {location} does not have the extension pgvector. Install it there (on Debian: apt install "
                 f"postgresql-<version>-pgvector), then run: memservice db upgrade. {_WITHOUT}"
             )
         # Where every store of the database sees it, if that may be.
@@ -60,18 +60,19 @@ def ensure(driver: Driver, place: str) -> None:
             driver.execute("CREATE EXTENSION vector SCHEMA public" if _one(driver, common) else "CREATE EXTENSION vector")
         except psycopg.errors.InsufficientPrivilege as error:
             raise ConfigurationError(
-                f"This user may not add the extension pgvector to the database {place}. Let its owner or a superuser run there: "
+                f"This user may not add the extension pgvector to the database {location}. Let its owner or a superuser run there: "
                 f"CREATE EXTENSION vector; then run: memservice db upgrade. {_WITHOUT}"
             ) from error
     elif _one(driver, "SELECT to_regtype('vector')::text") is None:
         where = _one(driver, "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'vector'")
         raise ConfigurationError(
-            f"The database {place} has pgvector in the schema {where}, which this store does not see. Let its owner or a superuser run "
+            f"The database {location} has pgvector in the schema {where}, which this store does not see. Let its owner or a superuser run "
             f"there: ALTER EXTENSION vector SET SCHEMA public; then run: memservice db upgrade. {_WITHOUT}"
         )
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST:
         raise ConfigurationError(
-            f"The database {place} has pgvector {version}; this needs {'.'.join(map(str, OLDEST))} or newer. Install that on its server, "
+            f"The database {location} has pgvector {version}; this needs {'.'.join(map(str, OLDEST))} or newer. Install that on "
+            "its server, "
             f"then run there: ALTER EXTENSION vector UPDATE; and: memservice db upgrade. {_WITHOUT}"
         )
     for statement in _STATEMENTS:

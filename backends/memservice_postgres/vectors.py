@@ -14,27 +14,27 @@ from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import (
     EVERYTHING,
-    Where,
+    IndexFilter,
 )
 from memservice.spi.unit_vectors import (
     checked,
     unit,
 )
 from memservice.spi.vectors import VectorHit, VectorRow
-from memservice_postgres.connections import Driver, tell
+from memservice_postgres.connections import Driver, execute_pipelined
 from memservice_postgres.narrowing import driver_behind, fitting
 from memservice_postgres.reals import Reals, vector_of
 from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes
 
 if TYPE_CHECKING:
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
     from memservice.spi.vectors import Vector
 
 EXACT = 10_000
 """So many vectors that fit a filter are compared one by one, also in a space that has an index."""
-LEAST_LOOKED_AT = 200
+MIN_EF_SEARCH = 200
 """Neighbours that a search in an index keeps in mind, also where few are wanted: recall for a few milliseconds (benchmarks/vectors.py)."""
-MOST_SCANNED = 40_000
+MAX_SCANNED = 40_000
 """How many neighbours the index offers to a filter before the filter's own rows are compared instead."""
 
 _PUT = """
@@ -72,12 +72,12 @@ class PostgresVectorIndex:
         self.indexes = indexes
         self._exact = exact
 
-    def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
+    def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
         """Store vectors, replacing those of the same rows. A row whose vector is zero has none from then on.
 
         Raises ValueError for another dimension than the space's, and for numbers that are not finite.
         """
-        driver = driver_behind(view)
+        driver = driver_behind(tx)
         unique = {row.key: (row, checked(space, row.vector)) for row in rows}
         gone = [key for key, (_, vector) in unique.items() if not vector.any()]
         kept = [(row, vector) for row, vector in unique.values() if vector.any()]
@@ -99,41 +99,41 @@ class PostgresVectorIndex:
         else:
             driver.cursor().executemany(_PUT, values)
 
-    def delete(self, view: View | None, space: Space, keys: Sequence[int]) -> None:
-        driver = driver_behind(view)
+    def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
+        driver = driver_behind(tx)
         if keys:
             driver.execute(_DELETE, (space.key, sorted(keys)))
 
-    def drop(self, view: View | None, space: Space) -> None:
-        driver_behind(view).execute(_DROP, (space.key,))
+    def drop(self, tx: Transaction | None, space: Space) -> None:
+        driver_behind(tx).execute(_DROP, (space.key,))
 
-    def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
-        found = driver_behind(view).execute(_FETCH, (space.key, list(keys)), binary=True).fetchall()
+    def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
+        found = driver_behind(tx).execute(_FETCH, (space.key, list(keys)), binary=True).fetchall()
         return {key: vector_of(sent) for key, sent in found}
 
-    def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
-        return [int(key) for (key,) in driver_behind(view).execute(_KEYS, (space.key, after, limit)).fetchall()]
+    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+        return [int(key) for (key,) in driver_behind(tx).execute(_KEYS, (space.key, after, limit)).fetchall()]
 
-    def count(self, view: View | None, space: Space) -> int:
-        return int(driver_behind(view).execute(_COUNT, (space.key,)).fetchall()[0][0])
+    def count(self, tx: Transaction | None, space: Space) -> int:
+        return int(driver_behind(tx).execute(_COUNT, (space.key,)).fetchall()[0][0])
 
     def query(
-        self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
     ) -> list[VectorHit]:
         """As the protocol says. A zero vector is near to nothing. Raises ValueError as `upsert` does."""
-        driver = driver_behind(view)
+        driver = driver_behind(tx)
         asked = checked(space, vector)
         if k <= 0 or not asked.any():
             return []
-        fits, named = fitting(where)
+        fits, named = fitting(index_filter)
         if ids is not None:
             fits, named = f"{fits} AND r.row_key = ANY(%(ids)s)", {**named, "ids": list(ids)}
         given = {**named, "asked": Reals(unit(asked[None, :])[0]), "space": space.key, "limit": k}
         index = self.indexes.of(driver, space) if ids is None else None
-        if index is not None and (where == EVERYTHING or self._many(driver, fits, given)):
-            found = _by_index(driver, index, fits, given)
-            if len(found) == k:
-                return found
+        if index is not None and (index_filter == EVERYTHING or self._many(driver, fits, given)):
+            hits = _by_index(driver, index, fits, given)
+            if len(hits) == k:
+                return hits
         return _hits(driver.execute(_NEAREST.format(fits=fits).encode(), given, binary=True).fetchall())
 
     def _many(self, driver: Driver, fits: str, given: dict[str, Any]) -> bool:
@@ -145,10 +145,10 @@ class PostgresVectorIndex:
 def _by_index(driver: Driver, index: SpaceIndex, fits: str, given: dict[str, Any]) -> list[VectorHit]:
     offered = 2 * given["limit"] if index.half else given["limit"]
     # A filter takes hits away: then the index goes on offering, from the nearest to the farthest, until there are enough.
-    tell(
+    execute_pipelined(
         driver,
-        f"SET LOCAL hnsw.ef_search = {min(1_000, max(LEAST_LOOKED_AT, 2 * offered))}; SET LOCAL hnsw.iterative_scan = strict_order; "
-        f"SET LOCAL hnsw.max_scan_tuples = {MOST_SCANNED}".encode(),
+        f"SET LOCAL hnsw.ef_search = {min(1_000, max(MIN_EF_SEARCH, 2 * offered))}; SET LOCAL hnsw.iterative_scan = strict_order; "
+        f"SET LOCAL hnsw.max_scan_tuples = {MAX_SCANNED}".encode(),
     )
     sql = _NEAREST_BY_INDEX.format(space=index.space, type=index.type, fits=fits)
     return _hits(driver.execute(sql.encode(), {**given, "offered": offered}, binary=True, prepare=False).fetchall())

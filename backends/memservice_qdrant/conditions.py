@@ -1,4 +1,4 @@
-"""`Where` in the server's words."""
+"""`IndexFilter` in the server's words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qdrant_client import models
 from memservice.domain.records import Space
 from memservice.spi.index_filter import (
     EVERYTHING,
-    Where,
+    IndexFilter,
 )
 from memservice.spi.vectors import VectorRow
 from memservice_qdrant.collections import TENANT
@@ -46,22 +46,23 @@ def payload_of(space: Space, row: VectorRow) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def of_space(space: Space, where: Where = EVERYTHING, *further: models.Condition) -> models.Filter:
-    """The points of this space that fit `where` (no any-of of which is empty), and `further`. The tenant's condition always comes first."""
+def of_space(space: Space, index_filter: IndexFilter = EVERYTHING, *further: models.Condition) -> models.Filter:
+    """The points of this space that fit `index_filter` (no any-of of which is empty), and `further`. The tenant's condition always comes
+    first."""
     must: list[models.Condition] = [models.FieldCondition(key=TENANT, match=models.MatchValue(value=tenant_of(space)))]
     several: tuple[tuple[str, Sequence[int] | Sequence[str] | None], ...] = (
-        ("session", where.sessions),
-        ("author", where.authors),
-        ("observer", where.observers),
-        ("observed", where.observed),
-        ("level", where.levels),
+        ("session", index_filter.sessions),
+        ("author", index_filter.authors),
+        ("observer", index_filter.observers),
+        ("observed", index_filter.observed),
+        ("level", index_filter.levels),
     )
     must += [
         models.FieldCondition(key=name, match=models.MatchAny(any=list(values)))  # type: ignore[arg-type]  # of one type each
         for name, values in several
         if values is not None
     ]
-    if where.since is not None or where.until is not None:
-        since, until = (None if bound is None else float(micros(bound)) for bound in (where.since, where.until))
+    if index_filter.since is not None or index_filter.until is not None:
+        since, until = (None if bound is None else float(micros(bound)) for bound in (index_filter.since, index_filter.until))
         must.append(models.FieldCondition(key="at", range=models.Range(gte=since, lte=until)))
     return models.Filter(must=[*must, *further])

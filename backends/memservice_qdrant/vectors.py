@@ -19,11 +19,11 @@ from memservice.domain.errors import ConfigurationError, IndexUnavailable
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import (
-    Where,
-    admits_nothing,
+    IndexFilter,
+    matches_nothing,
 )
 from memservice.spi.providers import Settings
-from memservice.spi.top_k import nearest
+from memservice.spi.top_k import stable_top_k
 from memservice.spi.unit_vectors import (
     checked,
     unit,
@@ -33,7 +33,7 @@ from memservice_qdrant.collections import Collections, collection_of, is_missing
 from memservice_qdrant.conditions import of_space, payload_of, tenant_of
 
 if TYPE_CHECKING:
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
     from memservice.spi.vectors import Vector
 
 IN_PROCESS = ":memory:"
@@ -41,9 +41,9 @@ NAMESPACE = "memservice"
 """Where the settings name none."""
 POINTS = UUID("a6a6b5d4-6f0c-5d0b-9a52-0a4b6f3f4a51")
 """Within which points are named. Never changes: points of older releases would no longer be found."""
-ROWS_AT_ONCE = 200
-NAMED_AT_ONCE = 1_000
-READ_AT_ONCE = 200
+BATCH_SIZE = 200
+ID_BATCH_SIZE = 1_000
+READ_BATCH_SIZE = 200
 
 T = TypeVar("T")
 
@@ -53,12 +53,12 @@ class QdrantVectorIndex:
 
     capabilities: frozenset[Capability]
 
-    def __init__(self, client: QdrantClient, place: str, namespace: str = NAMESPACE, **made_with: Any) -> None:
-        """`place`: where it is, as messages call it; `made_with`: what new collections are made with."""
+    def __init__(self, client: QdrantClient, location: str, namespace: str = NAMESPACE, **made_with: Any) -> None:
+        """`location`: where it is, as messages call it; `made_with`: what new collections are made with."""
         self._client = client
-        self._place = place
+        self._place = location
         self._namespace = namespace
-        in_process = place == IN_PROCESS
+        in_process = location == IN_PROCESS
         self.capabilities = frozenset() if in_process else frozenset({Capability.SHARED})
         # The stand-in in the process is exact always, and warns whoever asks for it.
         self._exact = None if in_process else models.SearchParams(exact=True)
@@ -66,7 +66,7 @@ class QdrantVectorIndex:
         # The stand-in in the process is not made for threads.
         self._alone: threading.Lock | nullcontext[None] = threading.Lock() if in_process else nullcontext()
 
-    def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
+    def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
         """Store vectors, replacing those of the same rows. A row whose vector is zero has none from then on.
 
         Raises ValueError for another dimension than the space's, and for numbers that are not finite.
@@ -77,42 +77,42 @@ class QdrantVectorIndex:
             for row, vector in unique.values()
             if vector.any()
         ]
-        self.delete(view, space, [key for key, (_, vector) in unique.items() if not vector.any()])
-        for portion in _portions(points, ROWS_AT_ONCE):
+        self.delete(tx, space, [key for key, (_, vector) in unique.items() if not vector.any()])
+        for portion in _portions(points, BATCH_SIZE):
             self._store(space, portion)
 
-    def delete(self, view: View | None, space: Space, keys: Sequence[int]) -> None:
-        for portion in _portions(keys, NAMED_AT_ONCE):
+    def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
+        for portion in _portions(keys, ID_BATCH_SIZE):
             gone: list[int | str | UUID] = [_point(space, key) for key in portion]
             with self._asked(space) as name:
                 self._client.delete(name, points_selector=models.PointIdsList(points=gone), wait=True)
 
     def query(
-        self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
     ) -> list[VectorHit]:
         """As the protocol says. A zero vector is near to nothing. Raises ValueError as `upsert` does."""
         asked = checked(space, vector)
-        if k <= 0 or not asked.any() or admits_nothing(where):
+        if k <= 0 or not asked.any() or matches_nothing(index_filter):
             return []
         given = unit(asked[None, :])[0].tolist()
         if ids is None:
-            return nearest(lambda n: self._near(space, given, n, of_space(space, where), None), k)
-        found: list[VectorHit] = []
-        for portion in _portions(sorted(set(ids)), NAMED_AT_ONCE):
+            return stable_top_k(lambda n: self._near(space, given, n, of_space(space, index_filter), None), k)
+        hits: list[VectorHit] = []
+        for portion in _portions(sorted(set(ids)), ID_BATCH_SIZE):
             named = models.HasIdCondition(has_id=[_point(space, key) for key in portion])
-            found += self._near(space, given, len(portion), of_space(space, where, named), self._exact)
-        return nearest(lambda n: found, k)
+            hits += self._near(space, given, len(portion), of_space(space, index_filter, named), self._exact)
+        return stable_top_k(lambda n: hits, k)
 
-    def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
+    def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
         found: dict[int, Vector] = {}
-        for portion in _portions(sorted(set(keys)), READ_AT_ONCE):
+        for portion in _portions(sorted(set(keys)), READ_BATCH_SIZE):
             by_point = {_point(space, key): key for key in portion}
             with self._asked(space) as name:
                 records = self._client.retrieve(name, ids=list(by_point), with_payload=False, with_vectors=True)
                 found |= {by_point[str(record.id)]: np.array(record.vector, np.float32) for record in records}
         return found
 
-    def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
         if limit <= 0:
             return []
         later = models.FieldCondition(key="key", range=models.Range(gt=float(after)))
@@ -120,7 +120,7 @@ class QdrantVectorIndex:
         with self._asked(space) as name:
             records, _ = self._client.scroll(
                 name,
-                scroll_filter=of_space(space, Where(), later),
+                scroll_filter=of_space(space, IndexFilter(), later),
                 limit=limit,
                 order_by=models.OrderBy(key="key", direction=models.Direction.ASC),
                 with_payload=["key"],
@@ -128,13 +128,13 @@ class QdrantVectorIndex:
             )
         return [int((record.payload or {})["key"]) for record in records]
 
-    def count(self, view: View | None, space: Space) -> int:
+    def count(self, tx: Transaction | None, space: Space) -> int:
         number = 0
         with self._asked(space) as name:
             number = self._client.count(name, count_filter=of_space(space), exact=True).count
         return number
 
-    def drop(self, view: View | None, space: Space) -> None:
+    def drop(self, tx: Transaction | None, space: Space) -> None:
         """The collection stays: it is other workspaces' as well."""
         with self._asked(space) as name:
             self._client.delete(name, points_selector=models.FilterSelector(filter=of_space(space)), wait=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 from memservice.spi.vectors import VectorRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -44,16 +44,16 @@ def attributes(row: VectorRow) -> str:
     return json.dumps({"uid": row.uid, **found}, separators=(",", ":"))
 
 
-def expression(where: Where) -> str | None:
-    """The filter of `where`, no any-of of which is empty; None if it has no condition."""
-    several = (("s", where.sessions), ("a", where.authors), ("r", where.observers), ("d", where.observed))
+def expression(index_filter: IndexFilter) -> str | None:
+    """The filter of `index_filter`, no any-of of which is empty; None if it has no condition."""
+    several = (("s", index_filter.sessions), ("a", index_filter.authors), ("r", index_filter.observers), ("d", index_filter.observed))
     parts = [_any_of(name, map(key, values)) for name, values in several if values is not None]
-    if where.levels is not None:
-        parts.append(_any_of("l", map(word, where.levels)))
-    if where.since is not None:
-        parts.append(f".t >= {micros(where.since)}")
-    if where.until is not None:
-        parts.append(f".t <= {micros(where.until)}")
+    if index_filter.levels is not None:
+        parts.append(_any_of("l", map(word, index_filter.levels)))
+    if index_filter.since is not None:
+        parts.append(f".t >= {micros(index_filter.since)}")
+    if index_filter.until is not None:
+        parts.append(f".t <= {micros(index_filter.until)}")
     return " and ".join(parts) or None
 
 
@@ -62,15 +62,15 @@ def _any_of(name: str, values: Iterable[str]) -> str:
     return f".{name} in [{listed}]"
 
 
-def fits(stored: bytes | None, where: Where) -> bool:
+def fits(stored: bytes | None, index_filter: IndexFilter) -> bool:
     """Does a row with these attributes fit? For the few whose attributes are read here instead of being filtered there."""
     if stored is None:
         return False
     found = json.loads(stored)
-    several = (("s", where.sessions), ("a", where.authors), ("r", where.observers), ("d", where.observed))
+    several = (("s", index_filter.sessions), ("a", index_filter.authors), ("r", index_filter.observers), ("d", index_filter.observed))
     return (
         all(values is None or found.get(name) in map(key, values) for name, values in several)
-        and (where.levels is None or found.get("l") in map(word, where.levels))
-        and (where.since is None or ("t" in found and found["t"] >= micros(where.since)))
-        and (where.until is None or ("t" in found and found["t"] <= micros(where.until)))
+        and (index_filter.levels is None or found.get("l") in map(word, index_filter.levels))
+        and (index_filter.since is None or ("t" in found and found["t"] >= micros(index_filter.since)))
+        and (index_filter.until is None or ("t" in found and found["t"] <= micros(index_filter.until)))
     )

@@ -30,17 +30,17 @@ class Client(Protocol):
     def pipeline(self, transaction: bool) -> AbstractContextManager[Pipeline]: ...
 
 
-LEAST_MAJOR = 8
-LEAST = "Redis 8.0"
+MIN_MAJOR_VERSION = 8
+MIN_VERSION = "Redis 8.0"
 
 
 class Server:
     """A Redis whose version is looked at once, as soon as it can be reached. Safe for threads."""
 
-    def __init__(self, client: Redis, place: str) -> None:
-        """`place`: where it is, as messages call it; without a password."""
+    def __init__(self, client: Redis, location: str) -> None:
+        """`location`: where it is, as messages call it; without a password."""
         self._client = client
-        self._place = place
+        self._place = location
         self._checked = False
         self._lock = threading.Lock()
 
@@ -71,12 +71,12 @@ class Server:
             if relative and str(relative) != "redis":
                 raise ConfigurationError(
                     f"{self._place} is not Redis but {relative} (it calls itself {version}), which has no vector sets: "
-                    f"point VECTOR_STORE_URL at {LEAST} or newer"
+                    f"point VECTOR_STORE_URL at {MIN_VERSION} or newer"
                 )
             major = version.partition(".")[0]
-            if not major.isdigit() or int(major) < LEAST_MAJOR:
+            if not major.isdigit() or int(major) < MIN_MAJOR_VERSION:
                 raise ConfigurationError(
-                    f"{self._place} is Redis {version}, which has no vector sets: point VECTOR_STORE_URL at {LEAST} or newer, "
+                    f"{self._place} is Redis {version}, which has no vector sets: point VECTOR_STORE_URL at {MIN_VERSION} or newer, "
                     "or choose another VECTOR_STORE_TYPE"
                 )
             self._checked = True

@@ -20,11 +20,11 @@ from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import (
     EVERYTHING,
-    Where,
-    admits_nothing,
+    IndexFilter,
+    matches_nothing,
 )
 from memservice.spi.providers import Settings
-from memservice.spi.top_k import nearest
+from memservice.spi.top_k import stable_top_k
 from memservice.spi.unit_vectors import (
     checked,
     unit,
@@ -34,7 +34,7 @@ from memservice_redis.attributes import attributes, expression, fits
 from memservice_redis.server import Client, Server, pairs
 
 if TYPE_CHECKING:
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
     from memservice.spi.vectors import Vector
 
 T = TypeVar("T")
@@ -42,9 +42,9 @@ T = TypeVar("T")
 NAMESPACE = "memservice"
 """Where the settings name none."""
 
-ROWS_AT_ONCE = 100
+BATCH_SIZE = 100
 """Rows in one exchange that writes: adding to the graph takes the server about a millisecond a row, and it does one thing at a time."""
-READ_AT_ONCE = 500
+READ_BATCH_SIZE = 500
 _GLOB = re.compile(r"[*?\[\]\\^-]")
 """What has a meaning in the patterns of SCAN …"""
 _ESCAPED = r"\\\g<0>"
@@ -52,7 +52,7 @@ _ESCAPED = r"\\\g<0>"
 EF_BUILD = "200"
 EF_SEARCH = 200
 """Candidates that a walk through the graph keeps, at least; more than is asked for."""
-MOST_VISITED = 20_000
+MAX_VISITED = 20_000
 """Rows that a walk offers to a filter before all vectors are compared instead."""
 
 
@@ -66,14 +66,14 @@ class RedisVectorIndex:
         self._namespace = namespace
         self._exact_up_to = exact_up_to
 
-    def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
+    def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
         """Store vectors, replacing those of the same rows. A row whose vector is zero has none from then on.
 
         Raises ValueError for another dimension than the space's, and for numbers that are not finite.
         """
         unique = {row.key: (row, checked(space, row.vector)) for row in rows}
         vectors, keys = self._places(space)
-        for portion in _portions(list(unique.values()), ROWS_AT_ONCE):
+        for portion in _portions(list(unique.values()), BATCH_SIZE):
             with self._server.asked() as client, client.pipeline(transaction=True) as pipe:
                 for row, vector in portion:
                     pipe.execute_command("VREM", vectors, row.key)
@@ -85,9 +85,9 @@ class RedisVectorIndex:
                         pipe.execute_command("ZREM", keys, row.key)
                 pipe.execute()
 
-    def delete(self, view: View | None, space: Space, keys: Sequence[int]) -> None:
+    def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
         vectors, listed = self._places(space)
-        for portion in _portions(keys, READ_AT_ONCE):
+        for portion in _portions(keys, READ_BATCH_SIZE):
             with self._server.asked() as client, client.pipeline(transaction=True) as pipe:
                 for key in portion:
                     pipe.execute_command("VREM", vectors, key)
@@ -95,29 +95,29 @@ class RedisVectorIndex:
                 pipe.execute()
 
     def query(
-        self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
     ) -> list[VectorHit]:
         """As the protocol says. A zero vector is near to nothing. Raises ValueError as `upsert` does."""
         asked = checked(space, vector)
-        if k <= 0 or not asked.any() or admits_nothing(where):
+        if k <= 0 or not asked.any() or matches_nothing(index_filter):
             return []
         if ids is not None:
-            return self._among(space, asked, k, where, ids)
+            return self._among(space, asked, k, index_filter, ids)
         number = self.count(None, space)
         if number == 0:
             return []
-        narrowed = expression(where)
+        narrowed = expression(index_filter)
         if number <= self._exact_up_to:
-            return nearest(lambda n: self._similar(space, asked, n, narrowed, "TRUTH"), k)
-        found = nearest(lambda n: self._similar(space, asked, n, narrowed, *_walk(n, narrowed)), k)
-        if len(found) < k and narrowed is not None:
-            found = nearest(lambda n: self._similar(space, asked, n, narrowed, "TRUTH"), k)
-        return found
+            return stable_top_k(lambda n: self._similar(space, asked, n, narrowed, "TRUTH"), k)
+        hits = stable_top_k(lambda n: self._similar(space, asked, n, narrowed, *_walk(n, narrowed)), k)
+        if len(hits) < k and narrowed is not None:
+            hits = stable_top_k(lambda n: self._similar(space, asked, n, narrowed, "TRUTH"), k)
+        return hits
 
-    def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
+    def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
         vectors, _ = self._places(space)
         found: dict[int, Vector] = {}
-        for portion in _portions(sorted(set(keys)), READ_AT_ONCE):
+        for portion in _portions(sorted(set(keys)), READ_BATCH_SIZE):
             with self._server.asked() as client, client.pipeline(transaction=False) as pipe:
                 for key in portion:
                     pipe.execute_command("VEMB", vectors, key, "RAW")
@@ -125,7 +125,7 @@ class RedisVectorIndex:
             found |= {key: _vector(stored) for key, stored in zip(portion, answers, strict=True) if stored is not None}
         return found
 
-    def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
         vectors, listed = self._places(space)
         with self._server.asked() as client:
             if after == 0:
@@ -133,11 +133,11 @@ class RedisVectorIndex:
             found = client.execute_command("ZRANGEBYSCORE", listed, f"({after}", "+inf", "LIMIT", 0, limit)
         return [int(key) for key in found]
 
-    def count(self, view: View | None, space: Space) -> int:
+    def count(self, tx: Transaction | None, space: Space) -> int:
         with self._server.asked() as client:
             return int(client.execute_command("VCARD", self._places(space)[0]))
 
-    def drop(self, view: View | None, space: Space) -> None:
+    def drop(self, tx: Transaction | None, space: Space) -> None:
         with self._server.asked() as client:
             client.execute_command("UNLINK", *self._places(space))
 
@@ -147,7 +147,7 @@ class RedisVectorIndex:
         cursor = 0
         with self._server.asked() as client:
             while True:
-                cursor, found = client.execute_command("SCAN", cursor, "MATCH", pattern, "COUNT", READ_AT_ONCE)
+                cursor, found = client.execute_command("SCAN", cursor, "MATCH", pattern, "COUNT", READ_BATCH_SIZE)
                 if found:
                     client.execute_command("UNLINK", *found)
                 if int(cursor) == 0:
@@ -155,8 +155,8 @@ class RedisVectorIndex:
 
     def _places(self, space: Space) -> tuple[str, str]:
         """The names of the vector set and of its list of keys. The braces keep both on one node of a cluster."""
-        place = f"{{{self._namespace}:vectors:{space.workspace_key}:{space.key}}}"
-        return place, f"{place}:keys"
+        location = f"{{{self._namespace}:vectors:{space.workspace_key}:{space.key}}}"
+        return location, f"{location}:keys"
 
     def _similar(self, space: Space, asked: Vector, number: int, narrowed: str | None, *how: str | int) -> list[VectorHit]:
         filtered = () if narrowed is None else ("FILTER", narrowed)
@@ -166,16 +166,16 @@ class RedisVectorIndex:
         # The server's scores go from 0 to 1.
         return [VectorHit(key, score) for key, score in pairs(answer, lambda score: 2.0 * float(score) - 1.0)]
 
-    def _among(self, space: Space, asked: Vector, k: int, where: Where, ids: Sequence[int]) -> list[VectorHit]:
+    def _among(self, space: Space, asked: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int]) -> list[VectorHit]:
         """The nearest of these rows, compared here."""
         wanted = sorted(set(ids))
-        if where != EVERYTHING:
+        if index_filter != EVERYTHING:
             vectors, _ = self._places(space)
             with self._server.asked() as client, client.pipeline(transaction=False) as pipe:
                 for key in wanted:
                     pipe.execute_command("VGETATTR", vectors, key)
                 stored = pipe.execute()
-            wanted = [key for key, about in zip(wanted, stored, strict=True) if fits(about, where)]
+            wanted = [key for key, about in zip(wanted, stored, strict=True) if fits(about, index_filter)]
         found = self.fetch(None, space, wanted)
         if not found:
             return []
@@ -191,7 +191,7 @@ class RedisVectorIndex:
         there = client.execute_command("VRANDMEMBER", vectors, number) if number else []
         with client.pipeline(transaction=True) as pipe:
             pipe.execute_command("DEL", listed)
-            for portion in _portions([int(key) for key in there], READ_AT_ONCE):
+            for portion in _portions([int(key) for key in there], READ_BATCH_SIZE):
                 pipe.execute_command("ZADD", listed, *(each for key in portion for each in (key, key)))
             pipe.execute()
 
@@ -203,7 +203,7 @@ def _portions(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 def _walk(number: int, narrowed: str | None) -> tuple[str | int, ...]:
     """How the graph is followed for so many hits."""
     breadth = ("EF", max(EF_SEARCH, 2 * number))
-    return breadth if narrowed is None else (*breadth, "FILTER-EF", MOST_VISITED)
+    return breadth if narrowed is None else (*breadth, "FILTER-EF", MAX_VISITED)
 
 
 def _bytes(vector: Vector) -> bytes:

@@ -1,7 +1,7 @@
 """Filter trees to SQL, meaning exactly what `memservice.domain.filters.evaluate.matches` says.
 
 Two passes in the same order, so that compiled statements can be kept: `shape` lists a tree's values and returns what is left without
-them, a hashable; `condition` writes the SQL of such a shape.
+them, a hashable; `to_sql` writes the SQL of such a shape.
 
 SQL's third truth value never decides: a null in a condition counts as false, and under `Not` every leaf that may be null is wrapped.
 """
@@ -23,6 +23,7 @@ from memservice.domain.filters.ast import (
     All,
     Any_,
     Compare,
+    Condition,
     Contains,
     Equal,
     Holds,
@@ -31,7 +32,6 @@ from memservice.domain.filters.ast import (
     KeyEqual,
     KeyOneOf,
     KeySubstring,
-    Node,
     Not,
     OneOf,
     Substring,
@@ -79,7 +79,7 @@ def _kind(column: sa.Column[Any]) -> type:
 # First pass: shapes and values.
 
 
-def shape(on: Filterable, node: Node, values: list[Any]) -> Shape:
+def shape(on: Filterable, node: Condition, values: list[Any]) -> Shape:
     """What is left of `node` without its values, which are appended to `values`."""
     return _SHAPES[type(node)](on, node, values)
 
@@ -232,20 +232,20 @@ _SHAPES: dict[type, Callable[[Filterable, Any, list[Any]], Shape]] = {
 # Second pass: SQL.
 
 
-def condition(on: Filterable, shaped: Shape, slots: Slots, *, negated: bool = False) -> sa.ColumnElement[bool]:
+def to_sql(on: Filterable, shaped: Shape, slots: Slots, *, negated: bool = False) -> sa.ColumnElement[bool]:
     """The SQL of a shape. `negated`: somewhere under a `Not`, where null must be false already."""
     name = shaped[0]
     if name == "all":
-        return _joined(sa.and_, sa.true(), [condition(on, part, slots, negated=negated) for part in shaped[1:]])
+        return _joined(sa.and_, sa.true(), [to_sql(on, part, slots, negated=negated) for part in shaped[1:]])
     if name == "any":
-        return _joined(sa.or_, sa.false(), [condition(on, part, slots, negated=negated) for part in shaped[1:]])
+        return _joined(sa.or_, sa.false(), [to_sql(on, part, slots, negated=negated) for part in shaped[1:]])
     if name == "not":
-        return sa.not_(condition(on, shaped[1], slots, negated=True))
+        return sa.not_(to_sql(on, shaped[1], slots, negated=True))
     if name == "nothing":
         return sa.false()
     if name == "some":
         listed = on.dialect.value_rows(slots, list(_types(on, shaped[1])))
-        return sa.exists(sa.select(sa.text("1")).select_from(listed).where(condition(on, shaped[1], _Listed(listed))).correlate(on.table))
+        return sa.exists(sa.select(sa.text("1")).select_from(listed).where(to_sql(on, shaped[1], _Listed(listed))).correlate(on.table))
     column = on.table.c[shaped[1]]
     leaf = _leaf(on, column, shaped, slots)
     maybe_null = name == "json" or (column.nullable and name != "null")

@@ -27,10 +27,10 @@ class SqlLedger(base.Ledger):
         super().__init__(rows)
 
     def totals(
-        self, by: Sequence[str], *, workspace: int | None = None, since: str | None = None, until: str | None = None
+        self, by: Sequence[str], *, workspace_key: int | None = None, since: str | None = None, until: str | None = None
     ) -> list[base.UsageTotal]:
         values: list[Any] = []
-        shaped = self.rows.shape(Usage, chosen(workspace, since, until), values)
+        shaped = self.rows.shape(Usage, chosen(workspace_key, since, until), values)
 
         def write(slots: Slots) -> sa.Executable:
             c = t.usage.c

@@ -35,8 +35,8 @@ class Mapping(Generic[R]):
         if not rows:
             return []
         columns: list[Iterable[Any]] = list(zip(*rows, strict=True))
-        for place, convert in self._reading:
-            columns[place] = map(convert, columns[place])
+        for index, convert in self._reading:
+            columns[index] = map(convert, columns[index])
         made: list[R] = [object.__new__(self.record) for _ in rows]
         for setter, column in zip(self._setters, columns, strict=True):
             deque(map(setter, made, column), maxlen=0)
@@ -46,8 +46,8 @@ class Mapping(Generic[R]):
         if row is None:
             return None
         values = list(row)
-        for place, convert in self._reading:
-            values[place] = convert(values[place])
+        for index, convert in self._reading:
+            values[index] = convert(values[index])
         made: R = object.__new__(self.record)
         for setter, value in zip(self._setters, values, strict=True):
             setter(made, value)
@@ -56,10 +56,10 @@ class Mapping(Generic[R]):
     def rows(self, records: Sequence[R]) -> list[tuple[Any, ...]]:
         """As the driver takes them, key first."""
         columns: list[Iterable[Any]] = list(zip(*map(self._values, records), strict=True))
-        for place, convert in self._writing:
-            columns[place] = map(convert, columns[place])
+        for index, convert in self._writing:
+            columns[index] = map(convert, columns[index])
         return list(zip(*columns, strict=True))
 
 
 def _converters(found: Iterable[Convert | None]) -> list[tuple[int, Convert]]:
-    return [(place, convert) for place, convert in enumerate(found) if convert is not None]
+    return [(index, convert) for index, convert in enumerate(found) if convert is not None]

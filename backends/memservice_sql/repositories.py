@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from memservice.domain.filters.ast import TRUE, Node, all_of, where
+from memservice.domain.filters.ast import TRUE, Condition, all_of, equals
 from memservice.domain.records import ACTIVE, DELETING, NEVER, PEER, PENDING, SCOPE, ApiKey, Lease, Peer, Session, Task, Workspace
 from memservice.spi import repositories as base
 from memservice.spi.repositories.base import CREATED
@@ -30,10 +30,10 @@ class SqlWorkspaces(base.Workspaces):
     def __init__(self, rows: SqlRows) -> None:
         super().__init__(rows)
 
-    def locate(self, slug: str, session: str | None = None, peer: str | None = None) -> base.Located:
+    def locate(self, slug: str, session_id: str | None = None, peer_id: str | None = None) -> base.Located:
         def write(slots: Slots) -> sa.Executable:
             columns, joined = [*t.workspaces.c], t.workspaces
-            for table, name in ((t.sessions, session), (t.peers, peer)):
+            for table, name in ((t.sessions, session_id), (t.peers, peer_id)):
                 if name is not None:
                     columns += table.c
                     here = (table.c.workspace_key == t.workspaces.c.key) & (table.c.slug == slots.take(table.c.slug.type))
@@ -41,13 +41,13 @@ class SqlWorkspaces(base.Workspaces):
             named = t.workspaces.c.slug == slots.take(t.workspaces.c.slug.type)
             return sa.select(*columns).select_from(joined).where(named, t.workspaces.c.state == sa.literal_column(f"'{ACTIVE}'"))
 
-        names = [name for name in (session, peer, slug) if name is not None]
-        row = self.rows.run(("locate", session is None, peer is None), write, names).fetchone()
+        names = [name for name in (session_id, peer_id, slug) if name is not None]
+        row = self.rows.run(("locate", session_id is None, peer_id is None), write, names).fetchone()
         if row is None:
             return base.Located()
         found: list[Any] = []
         start = 0
-        for record, wanted in ((Workspace, slug), (Session, session), (Peer, peer)):
+        for record, wanted in ((Workspace, slug), (Session, session_id), (Peer, peer_id)):
             mapping: Any = self.rows.mapping(record)
             if wanted is None or row[start] is None:
                 found.append(None)
@@ -89,7 +89,7 @@ class SqlPeers(base.Peers):
     def __init__(self, rows: SqlRows) -> None:
         super().__init__(rows)
 
-    def page_of_session(self, session: int, reverse: bool = False, limit: int = 50, offset: int = 0) -> tuple[list[Peer], int]:
+    def page_of_session(self, session_key: int, reverse: bool = False, limit: int = 50, offset: int = 0) -> tuple[list[Peer], int]:
         inside = (t.members.c.left_at.is_(None)) & (t.members.c.kind == PEER)
 
         def page(slots: Slots) -> sa.Executable:
@@ -101,11 +101,11 @@ class SqlPeers(base.Peers):
         def count(slots: Slots) -> sa.Executable:
             return sa.select(sa.func.count()).where(t.members.c.session_key == slots.take(KEY), inside)
 
-        rows = self.rows.run(("peers of session", reverse, offset > 0), page, [session, *window_values(limit, offset)]).fetchall()
-        total = self.rows.run(("count peers of session",), count, [session]).fetchone()[0]
+        rows = self.rows.run(("peers of session", reverse, offset > 0), page, [session_key, *window_values(limit, offset)]).fetchall()
+        total = self.rows.run(("count peers of session",), count, [session_key]).fetchone()[0]
         return self.rows.mapping(Peer).records(rows), total
 
-    def named(self, workspace: int, tokens: Sequence[str]) -> dict[str, list[Peer]]:
+    def named(self, workspace_key: int, tokens: Sequence[str]) -> dict[str, list[Peer]]:
         if not tokens:
             return {}
         dialect = self.rows.store.dialect
@@ -117,7 +117,7 @@ class SqlPeers(base.Peers):
             found = sa.select(t.peer_names.c.token, *t.peers.c).select_from(joined).where(mine, given, t.peers.c.kind != SCOPE)
             return found.order_by(t.peer_names.c.key)
 
-        rows = self.rows.run(("named",), write, [workspace, dialect.list_value(tokens)]).fetchall()
+        rows = self.rows.run(("named",), write, [workspace_key, dialect.list_value(tokens)]).fetchall()
         peers = self.rows.mapping(Peer).records([row[1:] for row in rows])
         found: dict[str, list[Peer]] = {}
         for row, peer in zip(rows, peers, strict=True):
@@ -132,9 +132,9 @@ class SqlSessions(base.Sessions):
         super().__init__(rows)
 
     def page_of_peer(
-        self, peer: int, condition: Node = TRUE, order: Sequence[Order] = CREATED, limit: int = 50, offset: int = 0
+        self, peer_key: int, condition: Condition = TRUE, order: Sequence[Order] = CREATED, limit: int = 50, offset: int = 0
     ) -> tuple[list[Session], int]:
-        values: list[Any] = [peer]
+        values: list[Any] = [peer_key]
         shaped = self.rows.shape(Session, condition, values)
 
         def matching(slots: Slots) -> sa.ColumnElement[bool]:
@@ -153,9 +153,9 @@ class SqlSessions(base.Sessions):
         return self.rows.mapping(Session).records(rows), total
 
     def page_of_scope(
-        self, scope: int, condition: Node = TRUE, reverse: bool = False, limit: int = 50, offset: int = 0
+        self, scope_key: int, condition: Condition = TRUE, reverse: bool = False, limit: int = 50, offset: int = 0
     ) -> tuple[list[Session], int]:
-        values: list[Any] = [scope]
+        values: list[Any] = [scope_key]
         shaped = self.rows.shape(Session, condition, values)
         joined = t.members.join(t.sessions, t.sessions.c.key == t.members.c.session_key)
 
@@ -191,8 +191,8 @@ class SqlMessages(base.Messages):
 
         return self._positions(self.rows.run(("positions",), write, [dialect.list_value(keys)]).fetchall()) if keys else []
 
-    def around(self, places: Sequence[tuple[int, int]], distance: int) -> list[base.Position]:
-        ranges = _ranges(places, distance)
+    def around(self, positions: Sequence[tuple[int, int]], distance: int) -> list[base.Position]:
+        ranges = _ranges(positions, distance)
         if not ranges:
             return []
         dialect = self.rows.store.dialect
@@ -204,13 +204,13 @@ class SqlMessages(base.Messages):
 
         return self._positions(self.rows.run(("around",), write, [dialect.list_value(ranges)]).fetchall())
 
-    def seq_reaching(self, session: int, tokens: int) -> int | None:
+    def seq_reaching(self, session_key: int, tokens: int) -> int | None:
         def write(slots: Slots) -> sa.Executable:
             here = t.messages.c.session_key == slots.take(KEY)
             enough = t.messages.c.tokens_through >= slots.take(KEY)
             return sa.select(t.messages.c.seq).where(here, enough).order_by(t.messages.c.tokens_through, t.messages.c.seq).limit(1)
 
-        row = self.rows.run(("seq reaching",), write, [session, tokens]).fetchone()
+        row = self.rows.run(("seq reaching",), write, [session_key, tokens]).fetchone()
         return None if row is None else int(row[0])
 
     def _positions(self, rows: Sequence[Sequence[Any]]) -> list[base.Position]:
@@ -221,10 +221,10 @@ class SqlMessages(base.Messages):
 _POSITION = tuple(t.messages.c[name] for name in ("key", "session_key", "author_key", "seq", "tokens", "created_at"))
 
 
-def _ranges(places: Sequence[tuple[int, int]], distance: int) -> list[tuple[int, int, int]]:
+def _ranges(positions: Sequence[tuple[int, int]], distance: int) -> list[tuple[int, int, int]]:
     """(session, first, last) around each place, joined where they overlap: then no message lies in two of them."""
     found: list[tuple[int, int, int]] = []
-    for session, group in groupby(sorted(places), key=lambda place: place[0]):
+    for session, group in groupby(sorted(positions), key=lambda position: position[0]):
         last: int | None = None
         for _, seq in group:
             if last is not None and seq - distance <= last + 1:
@@ -276,9 +276,9 @@ class SqlTasks(base.Tasks):
         row = self.rows.run(("next due",), write, []).fetchone()
         return None if row is None else self.rows.store.read_time(row[0])
 
-    def counts(self, workspace: int, kinds: tuple[str, ...], now: datetime, condition: Node = TRUE) -> list[base.QueueCount]:
+    def counts(self, workspace_key: int, kinds: tuple[str, ...], now: datetime, condition: Condition = TRUE) -> list[base.QueueCount]:
         values: list[Any] = [now]
-        shaped = self.rows.shape(Task, all_of(where(workspace_key=workspace, kind=kinds), condition), values)
+        shaped = self.rows.shape(Task, all_of(equals(workspace_key=workspace_key, kind=kinds), condition), values)
 
         def write(slots: Slots) -> sa.Executable:
             held = sa.exists().where(t.leases.c.unit == t.tasks.c.unit, t.leases.c.expires_at > slots.take(t.leases.c.expires_at.type))

@@ -9,10 +9,10 @@ from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 
-from memservice.domain.filters.ast import TRUE, Node
+from memservice.domain.filters.ast import TRUE, Condition
 from memservice.spi.rows import BY_KEY, Order, ReadOnly, UniqueViolation
 from memservice.spi.schema import BY_RECORD as SPECS
-from memservice_sql.conditions import Filterable, Shape, condition, shape
+from memservice_sql.conditions import Filterable, Shape, shape, to_sql
 from memservice_sql.dialect import SqlDialect
 from memservice_sql.mapping import Mapping
 from memservice_sql.statements import Cursor, Slots, Statements, Writer
@@ -80,14 +80,14 @@ class SqlRows:
         """The transaction's own; for indexes that live in the same database."""
         self._cursor = cast(Cursor, connection.connection.cursor())
 
-    def get(self, record: type[R], where: Node, *, lock: bool = False) -> R | None:
+    def get(self, record: type[R], condition: Condition, *, lock: bool = False) -> R | None:
         values: list[Any] = []
         kept = self.store.kept[record]
-        shaped = shape(kept.filterable, where, values)
+        shaped = shape(kept.filterable, condition, values)
         lock = lock and not self._read_only
 
         def write(slots: Slots) -> sa.Executable:
-            found = sa.select(*kept.mapping.columns).where(condition(kept.filterable, shaped, slots)).order_by(kept.table.c.key).limit(1)
+            found = sa.select(*kept.mapping.columns).where(to_sql(kept.filterable, shaped, slots)).order_by(kept.table.c.key).limit(1)
             # Not the lock that deleting takes: rows that refer to this one may be stored meanwhile. What is only read needs none.
             return found.with_for_update(key_share=True) if lock else found
 
@@ -95,27 +95,27 @@ class SqlRows:
         return cast("R | None", kept.mapping.one(row))
 
     def page(
-        self, record: type[R], where: Node = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
+        self, record: type[R], condition: Condition = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
     ) -> list[R]:
         values: list[Any] = []
         kept = self.store.kept[record]
-        shaped = shape(kept.filterable, where, values)
+        shaped = shape(kept.filterable, condition, values)
         values += window_values(limit, offset)
 
         def write(slots: Slots) -> sa.Executable:
-            found = sa.select(*kept.mapping.columns).where(condition(kept.filterable, shaped, slots))
+            found = sa.select(*kept.mapping.columns).where(to_sql(kept.filterable, shaped, slots))
             return window(found.order_by(*ordering(kept.table, order)), slots, limit, offset)
 
         rows = self.run(("page", record, shaped, tuple(order), limit is None, offset > 0), write, values).fetchall()
         return kept.mapping.records(rows)
 
-    def count(self, record: type[Any], where: Node = TRUE) -> int:
+    def count(self, record: type[Any], condition: Condition = TRUE) -> int:
         values: list[Any] = []
         kept = self.store.kept[record]
-        shaped = shape(kept.filterable, where, values)
+        shaped = shape(kept.filterable, condition, values)
 
         def write(slots: Slots) -> sa.Executable:
-            return sa.select(sa.func.count()).select_from(kept.table).where(condition(kept.filterable, shaped, slots))
+            return sa.select(sa.func.count()).select_from(kept.table).where(to_sql(kept.filterable, shaped, slots))
 
         return int(self.run(("count", record, shaped), write, values).fetchone()[0])
 
@@ -124,8 +124,8 @@ class SqlRows:
         if not rows:
             return []
         kept = self.store.kept[type(rows[0])]
-        new = [place for place, row in enumerate(rows) if row.key == 0]  # type: ignore[attr-defined]
-        old = [place for place, row in enumerate(rows) if row.key != 0]  # type: ignore[attr-defined]
+        new = [index for index, row in enumerate(rows) if row.key == 0]  # type: ignore[attr-defined]
+        old = [index for index, row in enumerate(rows) if row.key != 0]  # type: ignore[attr-defined]
         stored = list(rows)
         given = kept.mapping.rows(rows)
         # What is listed cannot break a rule, so new rows that are inserted whole need no way back.
@@ -133,12 +133,12 @@ class SqlRows:
         with self._changing(savepoint=not alone and (len(rows) > 1 or bool(kept.lists))):
             if new:
                 columns = [column.name for column in kept.mapping.columns[1:]]
-                keys = self.store.dialect.insert(self._cursor, kept.table, columns, [given[place][1:] for place in new])
-                for place, key in zip(new, keys, strict=True):
-                    stored[place] = replace(rows[place], key=key)  # type: ignore[type-var]
-            for place in old:
-                self._replace(kept, given[place])
-            self._list(kept, stored, [rows[place] for place in old])
+                keys = self.store.dialect.insert(self._cursor, kept.table, columns, [given[index][1:] for index in new])
+                for index, key in zip(new, keys, strict=True):
+                    stored[index] = replace(rows[index], key=key)  # type: ignore[type-var]
+            for index in old:
+                self._replace(kept, given[index])
+            self._list(kept, stored, [rows[index] for index in old])
         return stored
 
     def put_unless_there(self, row: Any) -> int | None:
@@ -148,22 +148,22 @@ class SqlRows:
         columns = [column.name for column in kept.mapping.columns[1:]]
         return self.store.dialect.insert_unless_there(self._cursor, kept.table, columns, kept.mapping.rows([row])[0][1:])
 
-    def change(self, record: type[Any], where: Node, **values: Any) -> int:
+    def change(self, record: type[Any], condition: Condition, **values: Any) -> int:
         kept = self.store.kept[record]
         if any(listed.field in values for listed in kept.lists):
-            return len(self.put([replace(row, **values) for row in self.page(record, where)]))
-        return self._update("change", record, where, values)
+            return len(self.put([replace(row, **values) for row in self.page(record, condition)]))
+        return self._update("change", record, condition, values)
 
-    def increase(self, record: type[Any], where: Node, **amounts: int) -> int:
-        return self._update("increase", record, where, amounts)
+    def increase(self, record: type[Any], condition: Condition, **amounts: int) -> int:
+        return self._update("increase", record, condition, amounts)
 
-    def delete(self, record: type[Any], where: Node) -> int:
+    def delete(self, record: type[Any], condition: Condition) -> int:
         values: list[Any] = []
         kept = self.store.kept[record]
-        shaped = shape(kept.filterable, where, values)
+        shaped = shape(kept.filterable, condition, values)
 
         def write(slots: Slots) -> sa.Executable:
-            return sa.delete(kept.table).where(condition(kept.filterable, shaped, slots))
+            return sa.delete(kept.table).where(to_sql(kept.filterable, shaped, slots))
 
         with self._changing():
             return self.store.dialect.affected(self.run(("delete", record, shaped), write, values))
@@ -172,28 +172,28 @@ class SqlRows:
         """Run the statement that `write` writes, compiled when `known_as` is met for the first time. One result at a time."""
         return self.store.statements.get(known_as, write).run(self._cursor, values)
 
-    def shape(self, record: type[Any], node: Node, values: list[Any]) -> Shape:
+    def shape(self, record: type[Any], condition: Condition, values: list[Any]) -> Shape:
         """First pass of a condition on `record`, for a statement of one's own."""
-        return shape(self.store.kept[record].filterable, node, values)
+        return shape(self.store.kept[record].filterable, condition, values)
 
     def condition(self, record: type[Any], shaped: Shape, slots: Slots) -> sa.ColumnElement[bool]:
         """Second pass."""
-        return condition(self.store.kept[record].filterable, shaped, slots)
+        return to_sql(self.store.kept[record].filterable, shaped, slots)
 
     def mapping(self, record: type[R]) -> Mapping[R]:
         return self.store.kept[record].mapping
 
-    def _update(self, how: str, record: type[Any], where: Node, fields: dict[str, Any]) -> int:
+    def _update(self, how: str, record: type[Any], condition: Condition, fields: dict[str, Any]) -> int:
         values: list[Any] = list(fields.values())
         kept = self.store.kept[record]
         names = tuple(fields)
-        shaped = shape(kept.filterable, where, values)
+        shaped = shape(kept.filterable, condition, values)
 
         def write(slots: Slots) -> sa.Executable:
             table = kept.table
             given = {name: slots.take(table.c[name].type) for name in names}
             added = {name: table.c[name] + slot for name, slot in given.items()} if how == "increase" else given
-            return sa.update(table).values(added).where(condition(kept.filterable, shaped, slots))
+            return sa.update(table).values(added).where(to_sql(kept.filterable, shaped, slots))
 
         with self._changing(savepoint=not self.store.dialect.survives_errors and not kept.in_unique.isdisjoint(names)):
             return self.store.dialect.affected(self.run((how, record, names, shaped), write, values))

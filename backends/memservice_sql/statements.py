@@ -55,7 +55,7 @@ class Prepared:
         compiled = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
         assert isinstance(compiled, SQLCompiler)
         self.sql = str(compiled)
-        places = {slot.key: place for place, slot in enumerate(slots.taken)}
+        places = {slot.key: index for index, slot in enumerate(slots.taken)}
         converters = [slot.type.dialect_impl(dialect).bind_processor(dialect) for slot in slots.taken]
         given = compiled.params  # computed at each look
         names: Sequence[str] = compiled.positiontup if compiled.positiontup is not None else list(given)
@@ -72,8 +72,8 @@ class Prepared:
     def parameters(self, values: Sequence[Value]) -> Any:
         """As the driver takes them."""
         given = [
-            self._constants[i] if place < 0 else values[place] if convert is None else convert(values[place])
-            for i, (place, convert) in enumerate(self._converters)
+            self._constants[i] if index < 0 else values[index] if convert is None else convert(values[index])
+            for i, (index, convert) in enumerate(self._converters)
         ]
         return given if self._names is None else dict(zip(self._names, given, strict=True))
 
@@ -91,15 +91,15 @@ class Statements:
         self._known: dict[Hashable, Prepared] = {}
 
     def get(self, shape: Hashable, write: Writer) -> Prepared:
-        found = self._known.get(shape)
-        if found is None:
+        prepared = self._known.get(shape)
+        if prepared is None:
             slots = Slots()
-            found = Prepared(write(slots), slots, self._dialect)
+            prepared = Prepared(write(slots), slots, self._dialect)
             if len(self._known) >= self.LIMIT:
                 self._known.clear()
             if len(slots.taken) <= self.LARGE:
-                self._known[shape] = found
-        return found
+                self._known[shape] = prepared
+        return prepared
 
     @property
     def texts(self) -> list[str]:

@@ -12,12 +12,12 @@ import sqlalchemy as sa
 
 from memservice.domain.errors import SchemaVersionError, Unavailable
 from memservice.spi.base import BaseStorage
-from memservice.spi.storage import PoolState, View
+from memservice.spi.storage import PoolState, Transaction
 from memservice_sql.dialect import SqlDialect
 from memservice_sql.rows import SqlRows, Store
 from memservice_sql.schema_version import HEAD, HISTORY, complaint, newer
 from memservice_sql.statements import Statements
-from memservice_sql.transaction import SqlView
+from memservice_sql.transaction import SqlTransaction
 
 _VERSION: sa.Select[Any] = sa.select(sa.column("version_num")).select_from(sa.table("alembic_version"))
 
@@ -28,12 +28,12 @@ VERSION_SECONDS = 1.0
 class SqlStorage(BaseStorage):
     """`memservice.spi.storage.Storage` in an SQL database. Connections are opened at first use, by each process for itself."""
 
-    def __init__(self, dialect: SqlDialect, sqlalchemy_dialect: sa.Dialect, place: str) -> None:
-        """`place` names the database in messages, without a password."""
+    def __init__(self, dialect: SqlDialect, sqlalchemy_dialect: sa.Dialect, location: str) -> None:
+        """`location` names the database in messages, without a password."""
         super().__init__()
         self._dialect = dialect
         self._store = Store(dialect, sqlalchemy_dialect)
-        self._place = place
+        self._place = location
         self._engines: dict[int, sa.Engine] = {}
         self._closed = False
         self._look_at_version = float("-inf")
@@ -54,14 +54,14 @@ class SqlStorage(BaseStorage):
         return found if found is not None else self._engines.setdefault(here, self._dialect.engine())
 
     @contextmanager
-    def transaction(self) -> Iterator[View]:
+    def transaction(self) -> Iterator[Transaction]:
         with self.translated(), self._dialect.turn(), self.engine.connect() as connection:
             with self._dialect.transaction(connection, writing=True):
                 self._require_version(connection)
-                yield SqlView(SqlRows(self._store, connection, read_only=False))
+                yield SqlTransaction(SqlRows(self._store, connection, read_only=False))
 
     @contextmanager
-    def snapshot(self) -> Iterator[View]:
+    def snapshot(self) -> Iterator[Transaction]:
         with self.translated(), ExitStack() as held:
             rows = SqlRows(self._store, self._reading(held), read_only=True)
 
@@ -74,7 +74,7 @@ class SqlStorage(BaseStorage):
                     with self.translated():
                         rows.go_on_with(self._reading(held))
 
-            yield SqlView(rows, pause)
+            yield SqlTransaction(rows, pause)
 
     def _reading(self, held: ExitStack) -> sa.Connection:
         """A connection in a transaction that reads, both until `held` ends."""

@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 
 from memservice.spi import repositories as base
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice_sql import repositories
 from memservice_sql.ledger import SqlLedger
 from memservice_sql.rows import SqlRows
 
 
-class SqlView(View):
+class SqlTransaction(Transaction):
     rows: SqlRows
 
     def __init__(self, rows: SqlRows, pause: Callable[[], AbstractContextManager[None]] | None = None) -> None:
@@ -21,7 +21,7 @@ class SqlView(View):
         super().__init__(rows)
         self._pause = pause
 
-    def pause(self) -> AbstractContextManager[None]:
+    def released(self) -> AbstractContextManager[None]:
         if self._pause is None:
             raise RuntimeError("a transaction that writes cannot be paused")
         return self._pause()

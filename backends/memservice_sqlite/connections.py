@@ -33,7 +33,7 @@ class _Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ConnectionConfig:
     """A database file and how to treat it."""
 
     path: Path
@@ -52,10 +52,10 @@ class Place:
             _make(self.path)
         if self.path.exists() and self.path.stat().st_size:
             return
-        with closing(self._open("mode=rwc")) as made:
+        with closing(self._open("mode=rwc")) as timed_connection:
             # Only a file without tables can be told so. What is erased later can then be given back piece by piece.
-            made.execute("PRAGMA auto_vacuum=INCREMENTAL")
-            self._use_wal(made)
+            timed_connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            self._use_wal(timed_connection)
 
     def connect(self) -> TimedConnection:
         """A new connection, without implicit transactions, usable from any one thread at a time. Never makes the file: `NoStore`.
@@ -65,19 +65,19 @@ class Place:
         read_only = cannot_change(self.path)
         if read_only:
             self._require_whole()
-        made = self._open("mode=ro&immutable=1" if read_only else "mode=rw")
+        timed_connection = self._open("mode=ro&immutable=1" if read_only else "mode=rw")
         try:
             if read_only:
-                functions.install(made)
+                functions.install(timed_connection)
             else:
-                self.configure(made)
+                self.configure(timed_connection)
             if before is not None and self._opened.identity is None:
                 self._opened.identity = before
             self.require()
         except BaseException:
-            made.close()
+            timed_connection.close()
             raise
-        return made
+        return timed_connection
 
     def require(self) -> tuple[int, int] | None:
         """Which file has the name. Raises `NoStore` if none has, and `Unavailable` if it is not the one that this process opened: what is
@@ -169,8 +169,8 @@ def _make(path: Path) -> None:
 class Watch:
     """Tells a process's threads whether the file changed since they last asked. Also copies the log when nothing changes."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, config: ConnectionConfig) -> None:
+        self._place = config
         self._mine = threading.local()
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -206,7 +206,7 @@ class Watch:
         return version
 
 
-class Turns:
+class WriterLock:
     """One writer at a time within a process: a thread that waits here is woken at once, one that waits for SQLite's lock polls."""
 
     def __init__(self, seconds: float) -> None:

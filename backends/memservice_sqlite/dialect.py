@@ -20,7 +20,7 @@ from memservice_sql.dialect import JsonLeaf, SqlDialect
 from memservice_sql.statements import Cursor, Slots
 from memservice_sql.types import to_text
 from memservice_sqlite import json_conditions, json_text
-from memservice_sqlite.connections import Place, Turns, Watch, cannot_change
+from memservice_sqlite.connections import ConnectionConfig, Watch, WriterLock, cannot_change
 from memservice_sqlite.deadline import TimedConnection
 
 MIGRATION_SECONDS = 120
@@ -49,8 +49,8 @@ class SqliteDialect(SqlDialect):
     survives_errors = True
     inserts_whole = False
 
-    def __init__(self, place: Place, *, pool_size: int = 10, max_overflow: int = 20, pooled: bool = True) -> None:
-        self._place = place
+    def __init__(self, config: ConnectionConfig, *, pool_size: int = 10, max_overflow: int = 20, pooled: bool = True) -> None:
+        self._place = config
         self._pool: dict[str, Any] = {"poolclass": NullPool}
         if pooled:
             # Connections are returned clean: `transaction` ends what it began. The last one returned has the warmest cache.
@@ -58,11 +58,11 @@ class SqliteDialect(SqlDialect):
                 "poolclass": QueuePool,
                 "pool_size": pool_size,
                 "max_overflow": max_overflow,
-                "pool_timeout": place.lock_seconds,
+                "pool_timeout": config.lock_seconds,
                 "pool_use_lifo": True,
             }
-        self._turns = Turns(place.lock_seconds)
-        self._watch = Watch(place)
+        self._turns = WriterLock(config.lock_seconds)
+        self._watch = Watch(config)
         self._inserts: dict[str, str] = {}
 
     def engine(self) -> sa.Engine:
@@ -78,7 +78,7 @@ class SqliteDialect(SqlDialect):
 
     def turn(self) -> AbstractContextManager[None]:
         if self._turns.pid != os.getpid():
-            self._turns = Turns(self._place.lock_seconds)
+            self._turns = WriterLock(self._place.lock_seconds)
         return self._turns
 
     @contextmanager
@@ -124,16 +124,16 @@ class SqliteDialect(SqlDialect):
         if damage is not None:
             return Damaged(f"The database {self._place.path} {damage} ({error})")
         meaning = _UNAVAILABLE.get(code & 0xFF)
-        place = self._place.path
-        if code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) and cannot_change(place if place.exists() else place.parent):
+        path = self._place.path
+        if code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) and cannot_change(path if path.exists() else path.parent):
             meaning = "lies on a read-only file system, where it can be read and exported but not served"
         return None if meaning is None else Unavailable(f"the database {self._place.path} {meaning} ({error})")
 
     def broken_unique(self, error: Exception) -> tuple[str, tuple[str, ...]] | None:
-        found = _UNIQUE.fullmatch(str(error)) if isinstance(error, sqlite3.IntegrityError) else None
-        if found is None:
+        match = _UNIQUE.fullmatch(str(error)) if isinstance(error, sqlite3.IntegrityError) else None
+        if match is None:
             return None
-        columns = [column.split(".") for column in found[1].split(", ")]
+        columns = [column.split(".") for column in match[1].split(", ")]
         return columns[0][0], tuple(name for _, name in columns)
 
     def insert(self, cursor: Cursor, table: sa.Table, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[int]:

@@ -1,4 +1,4 @@
-"""What the two indexes share: the view's connection, `Where` as SQL, and times as integers."""
+"""What the two indexes share: the view's connection, `IndexFilter` as SQL, and times as integers."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 
 if TYPE_CHECKING:
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
-# One constant text for every `Where`, so that SQLite compiles it once. `r` is the narrowed table; see `parameters`.
+# One constant text for every `IndexFilter`, so that SQLite compiles it once. `r` is the narrowed table; see `parameters`.
 FITS = """
     (:sessions IS NULL OR r.session_key IN (SELECT value FROM json_each(:sessions)))
     AND (:authors IS NULL OR r.author_key IN (SELECT value FROM json_each(:authors)))
@@ -29,9 +29,9 @@ FITS = """
 """
 
 
-def connection_of(view: View | None) -> Connection:
+def connection_of(tx: Transaction | None) -> Connection:
     """The connection of the view's transaction. Raises TypeError for a view of another kind of storage, or for None."""
-    connection = getattr(getattr(view, "rows", None), "connection", None)
+    connection = getattr(getattr(tx, "rows", None), "connection", None)
     if not isinstance(connection, Connection):
         raise TypeError("this index lives in the SQLite storage and needs one of its views")
     return connection
@@ -42,16 +42,16 @@ def micros(at: datetime | None) -> int | None:
     return None if at is None else (at - EPOCH) // MICROSECOND
 
 
-def parameters(where: Where) -> dict[str, Any]:
+def parameters(index_filter: IndexFilter) -> dict[str, Any]:
     """The parameters of `FITS`."""
     return {
-        "sessions": array(where.sessions),
-        "authors": array(where.authors),
-        "observers": array(where.observers),
-        "observed": array(where.observed),
-        "levels": array(where.levels),
-        "since": micros(where.since),
-        "until": micros(where.until),
+        "sessions": array(index_filter.sessions),
+        "authors": array(index_filter.authors),
+        "observers": array(index_filter.observers),
+        "observed": array(index_filter.observed),
+        "levels": array(index_filter.levels),
+        "since": micros(index_filter.since),
+        "until": micros(index_filter.until),
     }
 
 

@@ -17,7 +17,7 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Finding
 from memservice_sql.storage import SqlStorage
 from memservice_sqlite import json_text
-from memservice_sqlite.connections import Place
+from memservice_sqlite.connections import ConnectionConfig
 from memservice_sqlite.dialect import SqliteDialect
 from memservice_sqlite.text import SqliteTextIndex
 
@@ -33,11 +33,11 @@ class SqliteStorage(SqlStorage):
     capabilities = CAPABILITIES
     poll_seconds = 0.05
 
-    def __init__(self, place: Place, dialect: SqliteDialect) -> None:
+    def __init__(self, config: ConnectionConfig, dialect: SqliteDialect) -> None:
         described = SQLiteDialect_pysqlite(json_serializer=json_text.write, json_deserializer=json_text.read)
-        super().__init__(dialect, described, str(place.path))
+        super().__init__(dialect, described, str(config.path))
         self._watched = dialect
-        self._file = place
+        self._file = config
         self.text = SqliteTextIndex()
 
     def check(self) -> None:
@@ -50,22 +50,22 @@ class SqliteStorage(SqlStorage):
         super().migrate()
 
     def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
-        found = list(super().examine(thorough=thorough))
-        if not found:
+        findings = list(super().examine(thorough=thorough))
+        if not findings:
             self._sweep()
-        if thorough and not found:
+        if thorough and not findings:
             with self._noticing(), self.translated(), self.engine.connect() as connection:
                 damage = self._watched.damage(connection)
             if damage:
-                found.append(Finding("failed", f"the database {self._place} is damaged ({'; '.join(damage)})", RESTORE))
-        return found
+                findings.append(Finding("failed", f"the database {self._place} is damaged ({'; '.join(damage)})", RESTORE))
+        return findings
 
     def _sweep(self) -> None:
         """Of vectors that were deleted by another process this one is not told; it looks when it is looked at."""
         held = self.__dict__.get("vectors")
         if held is not None:
-            with self.read() as view:
-                held.sweep(view)
+            with self.read() as tx:
+                held.sweep(tx)
 
     def reclaim(self, *, thorough: bool = False) -> bool:
         with self._noticing(), self.translated(), self.engine.connect() as connection:
@@ -110,6 +110,6 @@ def file_of(uri: str) -> Path:
 def open_storage(settings: Settings) -> SqliteStorage:
     """`settings` as `SqliteSettings` loads them."""
     given: dict[str, Any] = dict(settings)
-    place = Place(file_of(given["uri"]), given["pool_timeout"], given["synchronous"], given["statement_timeout_seconds"])
+    config = ConnectionConfig(file_of(given["uri"]), given["pool_timeout"], given["synchronous"], given["statement_timeout_seconds"])
     pooled = given["pool_class"] != "null"
-    return SqliteStorage(place, SqliteDialect(place, pool_size=given["pool_size"], max_overflow=given["max_overflow"], pooled=pooled))
+    return SqliteStorage(config, SqliteDialect(config, pool_size=given["pool_size"], max_overflow=given["max_overflow"], pooled=pooled))

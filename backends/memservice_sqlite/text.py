@@ -19,17 +19,17 @@ from sqlalchemy import Connection
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import (
     EVERYTHING,
-    Where,
+    IndexFilter,
 )
 from memservice.spi.text import TextHit, TextMatches, TextRow
 from memservice_sqlite.narrowing import FITS, array, connection_of, micros, parameters
 
 if TYPE_CHECKING:
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
 
 KINDS = {"message": 0, "conclusion": 1, "document": 2}
 PREFIXES = "mcd"
-LONGEST_TERM = 200
+MAX_TERM_LENGTH = 200
 """Characters of a term that count: FTS5 cuts tokens off at 32 kB, and nobody searches for a kilobyte without a space."""
 
 _UNSAFE = re.compile(r"[\x00-\x2f\x3a-\x60\x7b-\x7f]")
@@ -105,9 +105,9 @@ _REMOVE_ROWS = "DELETE FROM text_rows WHERE id IN (SELECT value FROM json_each(?
 def token(term: str) -> str:
     """A term in characters that FTS5's tokenizer keeps as they are: ASCII other than a-z and 0-9 becomes "_" and two hex digits.
 
-    One to one, but for terms longer than `LONGEST_TERM`, which are cut.
+    One to one, but for terms longer than `MAX_TERM_LENGTH`, which are cut.
     """
-    return _UNSAFE.sub(lambda found: f"_{ord(found[0]):02x}", term[:LONGEST_TERM])
+    return _UNSAFE.sub(lambda match: f"_{ord(match[0]):02x}", term[:MAX_TERM_LENGTH])
 
 
 def kind_code(kind: str) -> int:
@@ -128,8 +128,8 @@ class SqliteTextIndex:
     def __init__(self, budget: int = 10_000) -> None:
         self._budget = budget
 
-    def add(self, view: View | None, kind: str, workspace: int, rows: Sequence[TextRow]) -> None:
-        connection, code = connection_of(view), kind_code(kind)
+    def add(self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]) -> None:
+        connection, code = connection_of(tx), kind_code(kind)
         unique = {row.key * 4 + code: row for row in rows}
         if not unique:
             return
@@ -137,37 +137,44 @@ class SqliteTextIndex:
         counts = {id: Counter(map(token, row.terms)) for id, row in unique.items()}
         connection.exec_driver_sql(
             _ADD_ROW,
-            [(id, workspace, code, r.session, r.author, r.observer, r.observed, r.level, micros(r.at)) for id, r in unique.items()],
+            [(id, workspace_key, code, r.session, r.author, r.observer, r.observed, r.level, micros(r.at)) for id, r in unique.items()],
         )
         connection.exec_driver_sql(_ADD_TERMS, [(id, len(unique[id].terms), _written(held)) for id, held in counts.items()])
-        prefix = _prefix(code, workspace)
+        prefix = _prefix(code, workspace_key)
         connection.exec_driver_sql(_ADD_POSTINGS, [(id, _tokens(prefix, held)) for id, held in counts.items()])
         total = sum(len(row.terms) for row in unique.values())
-        connection.exec_driver_sql(_ADD_STATISTICS, (workspace, code, len(unique), total))
+        connection.exec_driver_sql(_ADD_STATISTICS, (workspace_key, code, len(unique), total))
 
-    def remove(self, view: View | None, kind: str, workspace: int, keys: Sequence[int]) -> None:
-        connection, code = connection_of(view), kind_code(kind)
+    def remove(self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]) -> None:
+        connection, code = connection_of(tx), kind_code(kind)
         found = connection.exec_driver_sql(_INDEXED, (array({key * 4 + code for key in keys}),)).all()
-        _forget(connection, [row for row in found if row[1] == workspace])
+        _forget(connection, [row for row in found if row[1] == workspace_key])
 
-    def drop(self, view: View | None, workspace: int, limit: int) -> int:
-        connection = connection_of(view)
-        dropped = _forget(connection, connection.exec_driver_sql(_OF_WORKSPACE, (workspace, limit)).all())
+    def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
+        connection = connection_of(tx)
+        dropped = _forget(connection, connection.exec_driver_sql(_OF_WORKSPACE, (workspace_key, limit)).all())
         if not dropped:
-            connection.exec_driver_sql(_DROP_STATISTICS, (workspace,))
+            connection.exec_driver_sql(_DROP_STATISTICS, (workspace_key,))
         return dropped
 
     def search(
-        self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        self,
+        tx: Transaction | None,
+        kind: str,
+        workspace_key: int,
+        terms: Sequence[str],
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int] | None = None,
     ) -> TextMatches:
-        connection, code = connection_of(view), kind_code(kind)
-        prefix = _prefix(code, workspace)
+        connection, code = connection_of(tx), kind_code(kind)
+        prefix = _prefix(code, workspace_key)
         # Upper case is a character like any other to `token`, so what FTS5 stores is exactly what is asked for here.
         tokens = {term: token(term) for term in terms}
         wanted = array({prefix + written for written in tokens.values()})
         documents, mean_length = 0, 0.0
         by_token: dict[str, int] = {}
-        for term, count, length in connection.exec_driver_sql(_STATISTICS, (workspace, code, wanted)).all():
+        for term, count, length in connection.exec_driver_sql(_STATISTICS, (workspace_key, code, wanted)).all():
             if term is not None:
                 by_token[term[len(prefix) :]] = count
             elif count:
@@ -181,18 +188,20 @@ class SqliteTextIndex:
             for written in rarest_first
         ]
         if ids is None:
-            rows = _rows_of_sessions(connection, code, workspace, sum(by_token.values()), where)
+            rows = _rows_of_sessions(connection, code, workspace_key, sum(by_token.values()), index_filter)
         else:
-            rows = _rows_of_keys(connection, code, workspace, ids, where)
+            rows = _rows_of_keys(connection, code, workspace_key, ids, index_filter)
         if rows is None:
-            rows = self._candidates(connection, prefix, sought, k, where)
+            rows = self._candidates(connection, prefix, sought, k, index_filter)
         spelling = {written: term for term, written in tokens.items()}
         return TextMatches(documents, mean_length, frequencies, _best(rows, sought, spelling, k))
 
-    def _candidates(self, connection: Connection, prefix: str, sought: Sequence[_Sought], k: int, where: Where) -> list[_Candidate]:
+    def _candidates(
+        self, connection: Connection, prefix: str, sought: Sequence[_Sought], k: int, index_filter: IndexFilter
+    ) -> list[_Candidate]:
         """Rows that hold the rarest terms: `k` of them if the postings of all terms were read, some more if not."""
-        sql = _POSTINGS if where == EVERYTHING else _POSTINGS_THAT_FIT
-        named = {} if where == EVERYTHING else parameters(where)
+        sql = _POSTINGS if index_filter == EVERYTHING else _POSTINGS_THAT_FIT
+        named = {} if index_filter == EVERYTHING else parameters(index_filter)
         held: dict[int, int] = {}
 
         def read(matches: Mapping[str, int], limit: int = -1) -> None:
@@ -239,19 +248,23 @@ def _weight(sought: Sequence[_Sought], mask: int) -> float:
     return sum(one.weight for bit, one in enumerate(sought) if mask >> bit & 1)
 
 
-def _rows_of_keys(connection: Connection, code: int, workspace: int, keys: Sequence[int], where: Where) -> list[_Candidate] | None:
-    named = parameters(where) | {"workspace": workspace, "ids": array({key * 4 + code for key in keys})}
+def _rows_of_keys(
+    connection: Connection, code: int, workspace_key: int, keys: Sequence[int], index_filter: IndexFilter
+) -> list[_Candidate] | None:
+    named = parameters(index_filter) | {"workspace": workspace_key, "ids": array({key * 4 + code for key in keys})}
     return [_Candidate(id, length, stored, -1) for id, length, stored in connection.exec_driver_sql(_FITTING_ROWS, named).all()]
 
 
-def _rows_of_sessions(connection: Connection, code: int, workspace: int, postings: int, where: Where) -> list[_Candidate] | None:
+def _rows_of_sessions(
+    connection: Connection, code: int, workspace_key: int, postings: int, index_filter: IndexFilter
+) -> list[_Candidate] | None:
     """All rows that fit, if the sessions asked for hold clearly fewer rows than the terms have postings; else None."""
-    if where.sessions is None:
+    if index_filter.sessions is None:
         return None
     enough = postings // 4 + 1
-    if connection.exec_driver_sql(_ROWS_OF_SESSIONS, (workspace, code, array(where.sessions), enough)).scalar_one() >= enough:
+    if connection.exec_driver_sql(_ROWS_OF_SESSIONS, (workspace_key, code, array(index_filter.sessions), enough)).scalar_one() >= enough:
         return None
-    named = parameters(where) | {"workspace": workspace, "kind": code}
+    named = parameters(index_filter) | {"workspace": workspace_key, "kind": code}
     return [_Candidate(id, length, stored, -1) for id, length, stored in connection.exec_driver_sql(_FITTING_ROWS_OF_SESSIONS, named).all()]
 
 
@@ -279,23 +292,23 @@ def _forget(connection: Connection, rows: Iterable[tuple[int, int, int, int, str
     """Remove rows (id, workspace, kind, length, stored terms) with all their postings and their share of the statistics."""
     gone: list[tuple[int, str]] = []
     statistics: dict[tuple[int, int], tuple[int, int]] = {}
-    for id, workspace, code, length, stored in rows:
+    for id, workspace_key, code, length, stored in rows:
         held = (pair.rpartition("=")[0] for pair in stored.split(" ") if pair)
-        gone.append((id, _tokens(_prefix(code, workspace), held)))
-        documents, total = statistics.get((workspace, code), (0, 0))
-        statistics[workspace, code] = documents - 1, total - length
+        gone.append((id, _tokens(_prefix(code, workspace_key), held)))
+        documents, total = statistics.get((workspace_key, code), (0, 0))
+        statistics[workspace_key, code] = documents - 1, total - length
     if gone:
         ids = array(id for id, _ in gone)
         connection.exec_driver_sql(_REMOVE_POSTINGS, gone)
         connection.exec_driver_sql(_REMOVE_TERMS, (ids,))
         connection.exec_driver_sql(_REMOVE_ROWS, (ids,))
-        changes = [(*place, *change) for place, change in statistics.items()]
+        changes = [(*position, *change) for position, change in statistics.items()]
         connection.exec_driver_sql(_ADD_STATISTICS, [*changes, (*REMOVED, len(gone), 0)])
     return len(gone)
 
 
-def _prefix(code: int, workspace: int) -> str:
-    return f"{PREFIXES[code]}{workspace}_"
+def _prefix(code: int, workspace_key: int) -> str:
+    return f"{PREFIXES[code]}{workspace_key}_"
 
 
 def _tokens(prefix: str, written: Iterable[str]) -> str:

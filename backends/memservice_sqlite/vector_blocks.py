@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 from memservice.spi.unit_vectors import unit
 from memservice.spi.vectors import VectorHit
 from memservice_sqlite.narrowing import micros
@@ -120,19 +120,19 @@ def block_of(rows: Sequence[Sequence[Any]], dimension: int, levels: Levels) -> B
     return Block(facts, unit(np.frombuffer(b"".join(columns[AT + 1]), "<f4").reshape(-1, dimension)))
 
 
-def mask_of(facts: Integers, where: Where, levels: Levels, newest: int, buried: int) -> Mask:
-    """Which rows exist in a view that saw vectors up to key `newest` and tombstones up to `buried`, and fit `where`.
+def mask_of(facts: Integers, index_filter: IndexFilter, levels: Levels, newest: int, buried: int) -> Mask:
+    """Which rows exist in a view that saw vectors up to key `newest` and tombstones up to `buried`, and fit `index_filter`.
 
     Observers and observed are not looked at: they are a block's own.
     """
     mask: Mask = (facts[:, KEY] <= newest) & (facts[:, DIED] > buried)
-    if where.sessions is not None:
-        mask &= _any_of(facts[:, SESSION], where.sessions)
-    if where.authors is not None:
-        mask &= _any_of(facts[:, AUTHOR], where.authors)
-    if where.levels is not None:
-        mask &= _any_of(facts[:, LEVEL], levels.known(where.levels))
-    since, until = micros(where.since), micros(where.until)
+    if index_filter.sessions is not None:
+        mask &= _any_of(facts[:, SESSION], index_filter.sessions)
+    if index_filter.authors is not None:
+        mask &= _any_of(facts[:, AUTHOR], index_filter.authors)
+    if index_filter.levels is not None:
+        mask &= _any_of(facts[:, LEVEL], levels.known(index_filter.levels))
+    since, until = micros(index_filter.since), micros(index_filter.until)
     if since is not None:
         mask &= facts[:, AT] >= since
     if until is not None:
@@ -163,8 +163,8 @@ class Nearest:
         near = at[scores >= floor - ROUNDING]
         # The product of a matrix may round equal rows differently, by their place in it; a sum per row does not.
         exact = np.clip((block.matrix[near].astype(np.float64) * self._query).sum(axis=1), -1.0, 1.0)
-        found = [VectorHit(int(key), float(score)) for key, score in zip(block.facts[near, ROW], exact, strict=True)]
-        self._best = sorted([*self._best, *found], key=lambda hit: (-hit.score, hit.key))[: self._k]
+        hits = [VectorHit(int(key), float(score)) for key, score in zip(block.facts[near, ROW], exact, strict=True)]
+        self._best = sorted([*self._best, *hits], key=lambda hit: (-hit.score, hit.key))[: self._k]
 
     def hits(self) -> list[VectorHit]:
         return self._best

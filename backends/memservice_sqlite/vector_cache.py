@@ -15,7 +15,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from memservice.domain.records import Space
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 from memservice_sqlite.vector_blocks import NOTHING, Block, Levels, Partition, block_of
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ Pair = tuple[int, int]
 
 FETCH = 2_000
 """Rows taken from SQLite at a time."""
-MOST_PAIRS = 1_000
-"""More pairs than this are not listed from a `Where`, but looked up among those that exist."""
+MAX_PAIRS = 1_000
+"""More pairs than this are not listed from a `IndexFilter`, but looked up among those that exist."""
 
 # What block_of reads, and the row's pair.
 COLUMNS = f"""
@@ -126,10 +126,10 @@ class VectorCache:
     def nbytes(self) -> int:
         return self._bytes
 
-    def forget(self, space: int) -> None:
+    def forget(self, space_key: int) -> None:
         """Hold nothing of a space any more. If it is still there, it is read again."""
         with self._lock:
-            self._forget(space)
+            self._forget(space_key)
 
     def sweep(self, connection: Connection, moment: Moment) -> None:
         """Forget spaces of which nothing is left, where anything was deleted since the last time."""
@@ -137,29 +137,29 @@ class VectorCache:
             if moment.buried <= self._swept:
                 return
             self._swept = moment.buried
-            for space in list(self._held):
-                if connection.exec_driver_sql(_ANY, (space,)).first() is None:
-                    self._forget(space)
+            for space_key in list(self._held):
+                if connection.exec_driver_sql(_ANY, (space_key,)).first() is None:
+                    self._forget(space_key)
 
-    def _forget(self, space: int) -> None:
-        self._held.pop(space, None)
-        for place in [place for place in self._partitions if place[0] == space]:
+    def _forget(self, space_key: int) -> None:
+        self._held.pop(space_key, None)
+        for place in [place for place in self._partitions if place[0] == space_key]:
             self._discard(place)
 
-    def holdings(self, connection: Connection, space: Space, moment: Moment, where: Where, committed: bool) -> Holdings:
-        """Blocks for the pairs that `where` asks for, as of `moment` or later, loaded if need be."""
+    def holdings(self, connection: Connection, space: Space, moment: Moment, index_filter: IndexFilter, committed: bool) -> Holdings:
+        """Blocks for the pairs that `index_filter` asks for, as of `moment` or later, loaded if need be."""
         with self._lock:
             held = self._held.get(space.key)
             if committed and (held is None or moment[:2] > (held.newest, held.buried)):
                 held = self._refresh(connection, space, held, moment)
             if held is None or held.misses_tombstones(moment):
-                return Holdings(missing=wanted_pairs(where, lambda: read_pairs(connection, space)))
+                return Holdings(missing=wanted_pairs(index_filter, lambda: read_pairs(connection, space)))
             current = moment[:2] == (held.newest, held.buried)
-            if current and held.pairs is None and not _lists_pairs(where):
+            if current and held.pairs is None and not _lists_pairs(index_filter):
                 held.pairs = read_pairs(connection, space)
             known = held.pairs if current else None
             result = Holdings(newest=held.newest, buried=held.buried)
-            for pair in wanted_pairs(where, lambda: read_pairs(connection, space) if known is None else known):
+            for pair in wanted_pairs(index_filter, lambda: read_pairs(connection, space) if known is None else known):
                 partition = self._partitions.get((space.key, pair))
                 if partition is None or partition.since > moment.buried:
                     result.missing.append(pair)
@@ -260,26 +260,32 @@ def read_pairs(connection: Connection, space: Space) -> set[Pair]:
     return {(observer, observed) for observer, observed in connection.exec_driver_sql(_PAIRS, (space.key,)).all()}
 
 
-def read_since(connection: Connection, space: Space, held: Holdings, levels: Levels) -> Iterator[Block]:
+def read_since(connection: Connection, space: Space, holdings: Holdings, levels: Levels) -> Iterator[Block]:
     """Rows of the held pairs that are newer than what is held."""
-    for pair, block in read_blocks(connection, _NEW, (space.key, held.newest), space.dimension, levels):
-        if pair in held.pairs:
+    for pair, block in read_blocks(connection, _NEW, (space.key, holdings.newest), space.dimension, levels):
+        if pair in holdings.pairs:
             yield block
 
 
-def read_deaths_since(connection: Connection, space: Space, held: Holdings) -> NDArray[np.int64]:
+def read_deaths_since(connection: Connection, space: Space, holdings: Holdings) -> NDArray[np.int64]:
     """Keys of the space's vectors that died after what is held."""
-    return np.array([row[0] for row in connection.exec_driver_sql(_TOMBSTONES, (space.key, held.buried)).all()], np.int64)
+    return np.array([row[0] for row in connection.exec_driver_sql(_TOMBSTONES, (space.key, holdings.buried)).all()], np.int64)
 
 
-def _lists_pairs(where: Where) -> bool:
-    return where.observers is not None and where.observed is not None and len(where.observers) * len(where.observed) <= MOST_PAIRS
+def _lists_pairs(index_filter: IndexFilter) -> bool:
+    return (
+        index_filter.observers is not None
+        and index_filter.observed is not None
+        and len(index_filter.observers) * len(index_filter.observed) <= MAX_PAIRS
+    )
 
 
-def wanted_pairs(where: Where, existing: Callable[[], set[Pair]]) -> list[Pair]:
-    """The pairs that `where` asks for, in order: listed if it names both sides, else picked from those that exist."""
-    if where.observers is not None and where.observed is not None and _lists_pairs(where):
-        return sorted(set(product(where.observers, where.observed)))
-    observers = None if where.observers is None else set(where.observers)
-    observed = None if where.observed is None else set(where.observed)
-    return sorted(pair for pair in existing() if (observers is None or pair[0] in observers) and (observed is None or pair[1] in observed))
+def wanted_pairs(index_filter: IndexFilter, existing: Callable[[], set[Pair]]) -> list[Pair]:
+    """The pairs that `index_filter` asks for, in order: listed if it names both sides, else picked from those that exist."""
+    if index_filter.observers is not None and index_filter.observed is not None and _lists_pairs(index_filter):
+        return sorted(set(product(index_filter.observers, index_filter.observed)))
+    observer_keys = None if index_filter.observers is None else set(index_filter.observers)
+    observed = None if index_filter.observed is None else set(index_filter.observed)
+    return sorted(
+        pair for pair in existing() if (observer_keys is None or pair[0] in observer_keys) and (observed is None or pair[1] in observed)
+    )

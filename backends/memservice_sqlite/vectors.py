@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 from memservice.spi.unit_vectors import checked
 from memservice.spi.vectors import VectorHit, VectorRow
 from memservice_sqlite.narrowing import FITS, array, connection_of, micros, parameters
@@ -32,7 +32,7 @@ from memservice_sqlite.vector_cache import (
 )
 
 if TYPE_CHECKING:
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
     from memservice.spi.vectors import Vector
 
 _ADD = """
@@ -54,7 +54,7 @@ _OF_ROWS = f"""
 """  # noqa: S608 - three constants
 
 # Views whose transaction has written vectors, by whichever index object: what they see may yet be rolled back.
-_wrote: WeakSet[View] = WeakSet()
+_wrote: WeakSet[Transaction] = WeakSet()
 _wrote_lock = Lock()
 
 
@@ -76,14 +76,14 @@ class SqliteVectorIndex:
     def cached_bytes(self) -> int:
         return self._cache.nbytes
 
-    def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
+    def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
         """Store vectors, replacing those of the same rows. A row whose vector is zero has none from then on.
 
         Raises ValueError for another dimension than the space's, and for numbers that are not finite.
         """
-        connection = connection_of(view)
+        connection = connection_of(tx)
         unique = {row.key: (row, checked(space, row.vector)) for row in rows}
-        self._delete(view, connection, space, list(unique))
+        self._delete(tx, connection, space, list(unique))
         added = [
             (
                 *(space.key, row.key, row.session, row.author, row.observer or 0, row.observed or 0),
@@ -95,77 +95,77 @@ class SqliteVectorIndex:
         if added:
             connection.exec_driver_sql(_ADD, added)
 
-    def delete(self, view: View | None, space: Space, keys: Sequence[int]) -> None:
-        self._delete(view, connection_of(view), space, keys)
+    def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
+        self._delete(tx, connection_of(tx), space, keys)
 
-    def drop(self, view: View | None, space: Space) -> None:
-        connection = connection_of(view)
-        _note_write(view)
+    def drop(self, tx: Transaction | None, space: Space) -> None:
+        connection = connection_of(tx)
+        _note_write(tx)
         connection.exec_driver_sql(_DROP, (space.key,))
         self._prune(connection)
         self._cache.forget(space.key)
 
-    def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
-        found = connection_of(view).exec_driver_sql(_FETCH, {"space": space.key, "rows": array(set(keys))}).all()
+    def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
+        found = connection_of(tx).exec_driver_sql(_FETCH, {"space": space.key, "rows": array(set(keys))}).all()
         return {key: np.frombuffer(stored, "<f4").astype(np.float32) for key, stored in found}
 
-    def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
-        return list(connection_of(view).exec_driver_sql(_KEYS, (space.key, after, limit)).scalars())
+    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+        return list(connection_of(tx).exec_driver_sql(_KEYS, (space.key, after, limit)).scalars())
 
-    def count(self, view: View | None, space: Space) -> int:
-        return int(connection_of(view).exec_driver_sql(_COUNT, (space.key,)).scalar_one())
+    def count(self, tx: Transaction | None, space: Space) -> int:
+        return int(connection_of(tx).exec_driver_sql(_COUNT, (space.key,)).scalar_one())
 
     def query(
-        self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
     ) -> list[VectorHit]:
         """As the protocol says. A zero vector is near to nothing. Raises ValueError as `upsert` does."""
-        connection = connection_of(view)
+        connection = connection_of(tx)
         asked = checked(space, vector)
         if k <= 0 or not asked.any():
             return []
         nearest = Nearest(asked, k)
         if ids is not None:
-            named = parameters(where) | {"space": space.key, "rows": array(set(ids))}
+            named = parameters(index_filter) | {"space": space.key, "rows": array(set(ids))}
             for _, block in read_blocks(connection, _OF_ROWS, named, space.dimension, self._cache.levels):
                 nearest.offer(block, np.ones(len(block.facts), np.bool_))
             return nearest.hits()
         with _wrote_lock:
-            committed = view not in _wrote
-        self._search(connection, space, nearest, where, committed)
+            committed = tx not in _wrote
+        self._search(connection, space, nearest, index_filter, committed)
         return nearest.hits()
 
-    def sweep(self, view: View) -> None:
+    def sweep(self, tx: Transaction) -> None:
         """Let go of what is held in memory of spaces that are gone, by whichever process. Cheap where nothing was deleted."""
-        connection = connection_of(view)
+        connection = connection_of(tx)
         self._cache.sweep(connection, Moment.of(connection))
 
-    def _search(self, connection: Connection, space: Space, nearest: Nearest, where: Where, committed: bool) -> None:
+    def _search(self, connection: Connection, space: Space, nearest: Nearest, index_filter: IndexFilter, committed: bool) -> None:
         moment = Moment.of(connection)
         levels = self._cache.levels
-        held = self._cache.holdings(connection, space, moment, where, committed)
+        holdings = self._cache.holdings(connection, space, moment, index_filter, committed)
 
         def offer(block: Block) -> None:
-            nearest.offer(block, mask_of(block.facts, where, levels, moment.newest, moment.buried))
+            nearest.offer(block, mask_of(block.facts, index_filter, levels, moment.newest, moment.buried))
 
         # Only a view that wrote can see further than what is held.
-        if moment.buried > held.buried and held.blocks:
-            deaths = read_deaths_since(connection, space, held)
-            for block in held.blocks:
+        if moment.buried > holdings.buried and holdings.blocks:
+            deaths = read_deaths_since(connection, space, holdings)
+            for block in holdings.blocks:
                 alive = ~np.isin(block.facts[:, KEY], deaths)
-                nearest.offer(block, mask_of(block.facts, where, levels, moment.newest, moment.buried) & alive)
+                nearest.offer(block, mask_of(block.facts, index_filter, levels, moment.newest, moment.buried) & alive)
         else:
-            for block in held.blocks:
+            for block in holdings.blocks:
                 offer(block)
-        if moment.newest > held.newest and held.blocks:
-            for block in read_since(connection, space, held, levels):
+        if moment.newest > holdings.newest and holdings.blocks:
+            for block in read_since(connection, space, holdings, levels):
                 offer(block)
-        for pair in held.missing:
+        for pair in holdings.missing:
             for block in read_pair(connection, space, pair, levels):
                 offer(block)
 
-    def _delete(self, view: View | None, connection: Connection, space: Space, keys: Sequence[int]) -> None:
+    def _delete(self, tx: Transaction | None, connection: Connection, space: Space, keys: Sequence[int]) -> None:
         if keys:
-            _note_write(view)
+            _note_write(tx)
             connection.exec_driver_sql(_DELETE, (space.key, array(keys)))
             self._prune(connection)
 
@@ -173,7 +173,7 @@ class SqliteVectorIndex:
         connection.exec_driver_sql(_PRUNE, (self._tombstones_kept,))
 
 
-def _note_write(view: View | None) -> None:
-    assert view is not None  # `connection_of` has refused it
+def _note_write(tx: Transaction | None) -> None:
+    assert tx is not None  # `connection_of` has refused it
     with _wrote_lock:
-        _wrote.add(view)
+        _wrote.add(tx)

@@ -19,7 +19,7 @@ NOTICE = "X-Memservice-Notice"
 
 def answered(ask: Callable[[], T], whole: Callable[[T], Any]) -> Response:
     """The answer as JSON, made by `whole` when it is complete."""
-    give_back = _place()
+    give_back = _slot()
     try:
         return json_answer(whole(ask()))
     finally:
@@ -28,7 +28,7 @@ def answered(ask: Callable[[], T], whole: Callable[[T], Any]) -> Response:
 
 def streamed(ask: Callable[[], T], stream: Callable[[T], Response]) -> Response:
     """The answer as it comes, sent by `stream`. It gives up its place when it is closed."""
-    give_back = _place()
+    give_back = _slot()
     try:
         response = stream(ask())
     except BaseException:
@@ -48,6 +48,6 @@ def say(notice: str) -> None:
     after_this_request(mark)
 
 
-def _place() -> Callable[[], None]:
+def _slot() -> Callable[[], None]:
     slots: Slots = current_app.extensions[EXTENSION].slots
     return slots.take()

@@ -82,26 +82,28 @@ class Guard:
         now = rt.clock()
         claims = self._signer.read(token, now)
         if rules.names_by_uid(claims):
-            with rt.storage.read() as view:
-                claims = rules.translated(view, claims, access.collections)
-        who = rules.principal_of(claims)
+            with rt.storage.read() as tx:
+                claims = rules.translated(tx, claims, access.collections)
+        principal = rules.principal_of(claims)
         names = _names(rt, access, path)
-        workspace = (names.workspace if access.workspace is not None else who.workspace) or ""
-        if not who.admin:
+        workspace_id = (names.workspace if access.workspace is not None else principal.workspace_id) or ""
+        if not principal.admin:
             if access.admin:
-                rules.require_admin(who)
-            rules.require_key_of(who, workspace)
-        with rt.storage.read() as view:
-            key = api_keys.recognise(view, claims, token)
+                rules.require_admin(principal)
+            rules.require_key_of(principal, workspace_id)
+        with rt.storage.read() as tx:
+            key = api_keys.recognise(tx, claims, token)
             if access.member and access.session is not None:
-                who = rules.as_member(view, who, path[access.session])
+                principal = rules.as_member(tx, principal, path[access.session])
         if not (access.admin or access.handler):
-            rules.require(who, workspace, peer=names.peer, session=names.session, member=access.member, collection=names.collection)
+            rules.require(
+                principal, workspace_id, peer_id=names.peer, session_id=names.session, member=access.member, collection=names.collection
+            )
         if access.of_collections:
-            rules.require_collections(who)
+            rules.require_collections(principal)
         if key is not None:
             self._usage.note(rt, key, now)
-        return who
+        return principal
 
     def close(self) -> None:
         self._usage.close()
@@ -114,8 +116,8 @@ def _names(rt: Runtime, access: RouteAccess, path: Mapping[str, str]) -> rules.N
         return rules.Names(*given)
     if any(name is not None and "\0" in name for name in given):
         return rules.Names()  # some stores cannot look for it, and nothing has it
-    with rt.storage.read() as view:
-        return rules.names_of(view, *given)
+    with rt.storage.read() as tx:
+        return rules.names_of(tx, *given)
 
 
 def guard_of(settings: Settings) -> Guard | None:

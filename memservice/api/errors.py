@@ -14,7 +14,7 @@ from werkzeug.exceptions import ClientDisconnected, HTTPException, MethodNotAllo
 
 from memservice.api.answers import json_answer
 from memservice.domain import errors
-from memservice.domain.failures import names, places
+from memservice.domain.failures import error_types, redacted_traceback
 
 log = logging.getLogger("memservice.api")
 
@@ -75,14 +75,14 @@ def _from_unavailable(error: errors.Unavailable | errors.SchemaVersionError, sta
     """Where the schema is newer, another server, of the newer release, can answer."""
     answer = json_answer({"detail": str(error) if isinstance(error, errors.Busy) else UNAVAILABLE}, status)
     answer.headers["Retry-After"] = str(getattr(error, "retry_after", 1))
-    log.warning("%s %s: unavailable: %s: %s", request.method, request.endpoint, " from ".join(names(error)), error)
+    log.warning("%s %s: unavailable: %s: %s", request.method, request.endpoint, " from ".join(error_types(error)), error)
     return answer
 
 
 def from_unexpected(error: Exception) -> Response:
     """500. The log gets the types and the places of the error and its causes, not their texts: those may quote what users wrote."""
     rule = request.url_rule.rule if request.url_rule is not None else "(no route)"
-    log.error("%s %s failed: %s\n%s", request.method, rule, " from ".join(names(error)), places(error))
+    log.error("%s %s failed: %s\n%s", request.method, rule, " from ".join(error_types(error)), redacted_traceback(error))
     if isinstance(error, errors.MemserviceError):
         log.error("%s", error)  # written for the operator, without secrets
     return json_answer({"detail": UNEXPECTED}, 500)

@@ -22,36 +22,36 @@ from memservice.domain import configuration, times
 from memservice.domain.records import ACTIVE
 from memservice.domain.values import INT_MAX, INT_MIN
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,20}(?:\.0+)?")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}(?:\.0+)?")
 _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
 _FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
 
 
-MOST_TOLD = 100
+MAX_REPORTED = 100
 """Entries of one list or map of which it is said what is wrong with them. Who sent a million bad ones learns no more from the others."""
 
 
-class Coded(str):
+class TypedMessage(str):
     """An error text that remembers its kind, the `type` of the answer's body."""
 
     __slots__ = ("code",)
     code: str
 
-    def __new__(cls, text: str, code: str) -> Coded:
-        made = super().__new__(cls, text)
-        made.code = code
-        return made
+    def __new__(cls, text: str, code: str) -> TypedMessage:
+        typed_message = super().__new__(cls, text)
+        typed_message.code = code
+        return typed_message
 
-    def format(self, *args: object, **kwargs: object) -> Coded:
-        return Coded(super().format(*args, **kwargs), self.code)
+    def format(self, *args: object, **kwargs: object) -> TypedMessage:
+        return TypedMessage(super().format(*args, **kwargs), self.code)
 
 
 def _messages(text: str, code: str) -> dict[str, Any]:
-    wrong = Coded(text, code)
-    return {"required": Coded("Field required", "missing"), "null": wrong, "invalid": wrong, "type": wrong}
+    wrong = TypedMessage(text, code)
+    return {"required": TypedMessage("Field required", "missing"), "null": wrong, "invalid": wrong, "type": wrong}
 
 
-_NUL = {"nul": Coded("Names must not contain NUL", "value_error")}
+_NUL = {"nul": TypedMessage("Names must not contain NUL", "value_error")}
 
 
 class _Shown:
@@ -70,7 +70,7 @@ class _Shown:
         return value if value is None or wire is None else wire(value)
 
 
-class Text(_Shown, fields.String):
+class String(_Shown, fields.String):
     default_error_messages = _messages("Input should be a valid string", "string_type")
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> str:
@@ -79,7 +79,7 @@ class Text(_Shown, fields.String):
         return value
 
 
-class Name(Text):
+class Name(String):
     """The id of something. Only what is to be created needs to be a good name; NUL is in none, and some stores cannot even look for it."""
 
     default_error_messages = _NUL
@@ -91,7 +91,7 @@ class Name(Text):
         return name
 
 
-class FromPath(Text):
+class FromPath(String):
     """A value of an answer that no row holds, because the request's path has it."""
 
     _CHECK_ATTRIBUTE = False
@@ -104,7 +104,7 @@ class FromPath(Text):
         return (request.view_args or {})[self.parameter]
 
 
-class Flag(_Shown, fields.Boolean):
+class Boolean(_Shown, fields.Boolean):
     default_error_messages = _messages("Input should be a valid boolean, unable to interpret input", "bool_parsing")
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> bool:
@@ -121,7 +121,7 @@ class Flag(_Shown, fields.Boolean):
         raise self.make_error("invalid")
 
 
-class IsActive(Flag):
+class IsActive(Boolean):
     """Whether a session's state is the active one."""
 
     @staticmethod
@@ -129,11 +129,11 @@ class IsActive(Flag):
         return state == ACTIVE
 
 
-class Whole(_Shown, fields.Integer):
+class Integer(_Shown, fields.Integer):
     default_error_messages = _messages("Input should be a valid integer", "int_parsing")
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> int:
-        if isinstance(value, str) and _WHOLE.fullmatch(text := value.strip()):
+        if isinstance(value, str) and _INTEGER.fullmatch(text := value.strip()):
             number = int(text.partition(".")[0])
         elif isinstance(value, float) and value.is_integer():
             number = int(value)
@@ -146,7 +146,7 @@ class Whole(_Shown, fields.Integer):
         return number
 
 
-class Number(_Shown, fields.Float):
+class Float(_Shown, fields.Float):
     default_error_messages = _messages("Input should be a valid number", "float_parsing")
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> float:
@@ -161,7 +161,7 @@ class Number(_Shown, fields.Float):
         return number
 
 
-class Moment(_Shown, fields.DateTime):
+class DateTime(_Shown, fields.DateTime):
     """A time. Read into aware UTC, shown with suffix `Z`."""
 
     default_error_messages = _messages("Input should be a valid datetime", "datetime_parsing")
@@ -171,16 +171,16 @@ class Moment(_Shown, fields.DateTime):
         try:
             return times.parse_time(value)
         except ValueError as error:
-            raise ValidationError(Coded(str(error), "datetime_parsing")) from None
+            raise ValidationError(TypedMessage(str(error), "datetime_parsing")) from None
 
 
-class Seconds(Text):
+class Seconds(String):
     """A time that is shown cut to the second."""
 
     wire = staticmethod(times.wire_seconds)
 
 
-class SummaryType(Text):
+class SummaryType(String):
     """The kind of a summary, under the name that it has on the wire."""
 
     @staticmethod
@@ -188,7 +188,7 @@ class SummaryType(Text):
         return f"honcho_chat_summary_{kind}"
 
 
-class Object(_Shown, fields.Dict):
+class JsonObject(_Shown, fields.Dict):
     """A JSON object with any keys."""
 
     default_error_messages = _messages("Input should be a valid dictionary", "dict_type")
@@ -204,13 +204,13 @@ class Object(_Shown, fields.Dict):
         return value
 
 
-class Configuration(Object):
+class Configuration(JsonObject):
     """A workspace's or session's configuration as it is shown: known keys only inside its sections, and no nulls there."""
 
     wire = staticmethod(configuration.public)
 
 
-class MapOf(_Shown, fields.Dict):
+class Map(_Shown, fields.Dict):
     """A JSON object whose keys are names and whose values all have one shape. Errors are placed at the key, as everywhere."""
 
     default_error_messages = _messages("Input should be a valid dictionary", "dict_type")
@@ -231,7 +231,7 @@ class MapOf(_Shown, fields.Dict):
                 made[key] = self.value_field.deserialize(inner)
             except ValidationError as error:
                 errors[key] = error.messages
-                if len(errors) == MOST_TOLD:
+                if len(errors) == MAX_REPORTED:
                     break
         if errors:
             raise ValidationError(errors)
@@ -244,7 +244,7 @@ class MapOf(_Shown, fields.Dict):
         return {key: self.value_field._serialize(inner, None, None) for key, inner in value.items()}
 
 
-class ListOf(fields.List[Any]):
+class List(fields.List[Any]):
     default_error_messages = _messages("Input should be a valid list", "list_type")
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> list[Any]:
@@ -258,14 +258,14 @@ class ListOf(fields.List[Any]):
                 made.append(self.inner.deserialize(inner))
             except ValidationError as error:
                 errors[index] = error.messages
-                if len(errors) == MOST_TOLD:
+                if len(errors) == MAX_REPORTED:
                     break
         if errors:
             raise ValidationError(errors)
         return made
 
 
-class Part(fields.Nested):
+class Nested(fields.Nested):
     """An object of a shape of its own."""
 
     default_error_messages = _messages("Input should be a valid dictionary or object to extract fields from", "model_attributes_type")
@@ -281,15 +281,15 @@ class OneOrMore(_Shown, fields.Raw):
         many = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": most}
         super().__init__(metadata={"anyOf": [{"type": "string"}, many, {"type": "null"}]}, **kwargs)
         self._one = Name()
-        self._most = most
+        self._maximum = most
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> str | list[str]:
         if not isinstance(value, list):
             one: str = self._one.deserialize(value)
             return one
-        if not 1 <= len(value) <= self._most:
+        if not 1 <= len(value) <= self._maximum:
             code = "too_short" if not value else "too_long"
-            raise ValidationError(Coded(f"List should have 1 to {self._most} items, not {len(value)}", code))
+            raise ValidationError(TypedMessage(f"List should have 1 to {self._maximum} items, not {len(value)}", code))
         errors: dict[int, Any] = {}
         for index, name in enumerate(value):
             try:

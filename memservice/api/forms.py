@@ -14,8 +14,8 @@ from werkzeug.formparser import FormDataParser
 
 from memservice.api.cors import Cors
 from memservice.api.fields import (
-    Coded,
-    Text,
+    String,
+    TypedMessage,
 )
 from memservice.api.parsing import flatten
 from memservice.domain.errors import InvalidInput, Problem, Refused, TooLarge
@@ -28,8 +28,8 @@ class File(fields.Field[FileStorage]):
     """A part of a form that came with a file name."""
 
     default_error_messages = {  # noqa: RUF012 - marshmallow's own way
-        "required": Coded("Field required", "missing"),
-        "invalid": Coded("Expected a file: a part of the form that has a file name", "value_error"),
+        "required": TypedMessage("Field required", "missing"),
+        "invalid": TypedMessage("Expected a file: a part of the form that has a file name", "value_error"),
     }
 
     def __init__(self, **kwargs: Any) -> None:
@@ -41,7 +41,7 @@ class File(fields.Field[FileStorage]):
         return value
 
 
-class JsonText(Text):
+class JsonText(String):
     """A text that is JSON, of a shape of its own. Problems inside are placed there, as if it had been JSON from the start."""
 
     def __init__(self, inner: fields.Field[Any], **kwargs: Any) -> None:
@@ -60,7 +60,7 @@ class JsonText(Text):
 def _tree(error: InvalidInput) -> Any:
     """The first problem, under its place inside the text."""
     problem = error.problems[0]
-    tree: Any = [Coded(problem.message, problem.kind)]
+    tree: Any = [TypedMessage(problem.message, problem.kind)]
     for step in reversed(problem.loc):
         tree = {step: tree}
     return tree

@@ -53,11 +53,11 @@ GROUPS: tuple[Routes, ...] = (health.routes, *(group for generation in GENERATIO
 
 def served(settings: Settings) -> list[Generation]:
     """Those that the operator wants, newest first. Raises `ConfigurationError` if there are none."""
-    wanted = [generation for generation in GENERATIONS if generation.enabled(settings)]
-    if not wanted:
+    generations = [generation for generation in GENERATIONS if generation.enabled(settings)]
+    if not generations:
         names = ", ".join(f"API_{generation.name.upper()}_ENABLED" for generation in GENERATIONS)
         raise ConfigurationError(f"Every generation of the API is switched off: set one of {names} to true.")
-    return wanted
+    return generations
 
 
 def mount(app: Flask, settings: Settings) -> None:

@@ -41,10 +41,10 @@ class Hosts:
         )
 
     def _allows(self, host: str) -> bool:
-        found = _AUTHORITY.fullmatch(host.strip())
-        if found is None:
+        match = _AUTHORITY.fullmatch(host.strip())
+        if match is None:
             return False
-        six, name = found["six"], canonical(found["name"] or "")
+        six, name = match["six"], canonical(match["name"] or "")
         if _is_address(six or name):
             return True
         return six is None and bool(name) and (name in self._names or f".{name}" in self._names or name.endswith(self._below))

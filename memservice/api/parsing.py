@@ -9,12 +9,12 @@ from flask import Request
 from marshmallow import Schema, ValidationError, fields
 
 from memservice.api.fields import (
-    Coded,
-    Part,
+    Nested,
+    TypedMessage,
 )
 from memservice.api.schema import (
-    Aliased,
-    Shape,
+    AliasedSchema,
+    BaseSchema,
 )
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.values import loads, name_problem, shown
@@ -38,7 +38,7 @@ class QueryReader:
         self._schema = schema()
         self._many = {field.data_key or name: isinstance(field, fields.List) for name, field in self._schema.load_fields.items()}
 
-        if isinstance(self._schema, Aliased):
+        if isinstance(self._schema, AliasedSchema):
             self._many |= {other: self._many[name] for name, other in self._schema.ALIASES.items()}
 
     def read(self, request: Request, problems: list[Problem]) -> dict[str, Any]:
@@ -136,8 +136,8 @@ class BodyReader:
     """
 
     def __init__(self, shape: type[Schema] | fields.Field[Any], optional: bool = False) -> None:
-        root = Part(shape, required=True) if isinstance(shape, type) else shape
-        self._schema = Shape.from_dict({"body": root})()
+        root = Nested(shape, required=True) if isinstance(shape, type) else shape
+        self._schema = BaseSchema.from_dict({"body": root})()
         self._optional = optional
 
     def read(self, request: Request, problems: list[Problem]) -> Any:
@@ -201,4 +201,4 @@ def flatten(node: Any, loc: tuple[str | int, ...]) -> Iterator[Problem]:
         for inner in node:
             yield from flatten(inner, loc)
     else:
-        yield Problem(loc, str(node), node.code if isinstance(node, Coded) else "value_error")
+        yield Problem(loc, str(node), node.code if isinstance(node, TypedMessage) else "value_error")

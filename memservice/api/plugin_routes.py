@@ -52,17 +52,17 @@ def _check(app: Flask, ours: frozenset[str]) -> None:
         if rule.endpoint in ours:
             continue
         parts = rule.endpoint.split(".")[:-1]
-        found = _access(app, rule.endpoint, [".".join(parts[:end]) for end in range(len(parts), 0, -1)])
-        if found is None and app.extensions[EXTENSION].guard is not None:
+        access = _access(app, rule.endpoint, [".".join(parts[:end]) for end in range(len(parts), 0, -1)])
+        if access is None and app.extensions[EXTENSION].guard is not None:
             log.warning("the route %s of a plugin declares no access: only an admin key opens it (memservice.spi.web)", rule.rule)
-        if found is not None and found.workspace is not None and found.workspace not in rule.arguments:
-            raise ConfigurationError(f"The route {rule.rule} of a plugin declares access by {found.workspace!r}, which is not in its path")
+        if access is not None and access.workspace is not None and access.workspace not in rule.arguments:
+            raise ConfigurationError(f"The route {rule.rule} of a plugin declares access by {access.workspace!r}, which is not in its path")
 
 
 def _access(app: Flask, endpoint: str, blueprints: Iterable[str]) -> Access | None:
     """What the view declares, or else the innermost of its blueprints that declares anything."""
     places = (app.view_functions.get(endpoint), *(app.blueprints.get(name) for name in blueprints))
-    return next((found for place in places if (found := declared(place)) is not None), None)
+    return next((access for place in places if (access := declared(place)) is not None), None)
 
 
 def _is_for_admins(rule: Access) -> bool:

@@ -23,8 +23,8 @@ from memservice.api.answers import empty_answer, json_answer
 from memservice.api.auth import RouteAccess
 from memservice.api.encoding import encoder
 from memservice.api.fields import (
-    ListOf,
-    MapOf,
+    List,
+    Map,
 )
 from memservice.api.forms import FORM, FormReader, refuse_strangers
 from memservice.api.parsing import BodyReader, HeaderReader, QueryReader, StrictReader, claims_json, path_problems
@@ -50,7 +50,7 @@ class Call:
     """One request, read and checked."""
 
     rt: Runtime
-    who: Principal
+    principal: Principal
     query: Mapping[str, Any]
     headers: Mapping[str, Any]
     body: Any
@@ -144,7 +144,7 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
         # A browser sends JSON of another origin's page only after a preflight; anything else it sends unasked, an empty body too.
         if changes and not claims_json(request):
             refuse_strangers(request)
-        who = auth.principal(current_app.extensions[EXTENSION], access, path)
+        principal = auth.principal(current_app.extensions[EXTENSION], access, path)
         if large:
             request.max_content_length = MAX_LARGE_BODY
         problems: list[Problem] = list(path_problems(path))
@@ -155,7 +155,7 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
         body = read_body(request, problems) if read_body else None
         if problems:
             raise InvalidInput(*problems)
-        result = handler() if alone else handler(Call(current_app.extensions[EXTENSION].runtime, who, query, headers, body), **path)
+        result = handler() if alone else handler(Call(current_app.extensions[EXTENSION].runtime, principal, query, headers, body), **path)
         if isinstance(result, Response):
             return result
         status = default_status
@@ -193,7 +193,7 @@ def _description(operation: Operation, name: str) -> dict[str, Any]:
         described["responses"]["401"] = refused
     described["parameters"] = [{"in": where, "schema": schema} for where, schema in read if schema is not None]
     if operation.body is not None:
-        shape = _body_shape(operation.body)
+        shape = _body_schema(operation.body)
         content = {"schema": {"anyOf": [shape, {"type": "null"}]} if operation.body_optional else shape}
         described["requestBody"] = {"required": not operation.body_optional, "content": {"application/json": content}}
     if operation.form is not None:
@@ -201,14 +201,14 @@ def _description(operation: Operation, name: str) -> dict[str, Any]:
     return described
 
 
-def _body_shape(body: type[Schema] | fields.Field[Any]) -> Any:
+def _body_schema(body: type[Schema] | fields.Field[Any]) -> Any:
     if isinstance(body, type):
         return body
     if isinstance(body, fields.Nested):
         return type(body.schema)
-    if isinstance(body, ListOf):
+    if isinstance(body, List):
         return {"type": "array", "items": {"type": "string"}}
-    if isinstance(body, MapOf) and isinstance(body.value_field, fields.Nested):
+    if isinstance(body, Map) and isinstance(body.value_field, fields.Nested):
         return {"type": "object", "additionalProperties": {"$ref": f"#/components/schemas/{type(body.value_field.schema).__name__}"}}
     raise TypeError(f"how to describe a body of {type(body).__name__} is not known")
 

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from marshmallow import EXCLUDE, Schema, ValidationError, pre_load
 
 from memservice.api.fields import (
-    Coded,
-    ListOf,
+    Integer,
+    List,
     Name,
-    Part,
-    Whole,
+    Nested,
+    TypedMessage,
 )
 from memservice.api.validators import (
     Length,
@@ -24,11 +24,11 @@ NAME_PATTERN = "^[a-zA-Z0-9_-]+$"
 
 
 _MESSAGES: dict[str, str] = {
-    "type": Coded("Input should be a valid dictionary or object to extract fields from", "model_attributes_type"),
+    "type": TypedMessage("Input should be a valid dictionary or object to extract fields from", "model_attributes_type"),
 }
 
 
-class Shape(Schema):
+class BaseSchema(Schema):
     """Unknown keys are ignored, in what is enforced and in what the document says."""
 
     error_messages = _MESSAGES
@@ -37,7 +37,7 @@ class Shape(Schema):
         unknown = EXCLUDE
 
 
-class Aliased(Shape):
+class AliasedSchema(BaseSchema):
     """A shape some of whose keys have a second name. The first name wins where both are given."""
 
     ALIASES: ClassVar[Mapping[str, str]]
@@ -66,17 +66,17 @@ class NewName(Name):
 
 
 @cache
-def page_of(item: type[Shape]) -> type[Shape]:
+def page_of(item: type[BaseSchema]) -> type[BaseSchema]:
     """The envelope of a listing, under the name that the API's document uses."""
     return type(
         f"Page_{item.__name__}_",
-        (Shape,),
+        (BaseSchema,),
         {
-            "items": ListOf(Part(item), required=True),
-            "total": Whole(required=True, metadata={"minimum": 0}),
-            "page": Whole(required=True, metadata={"minimum": 1}),
-            "size": Whole(required=True, metadata={"minimum": 1}),
-            "pages": Whole(required=True, metadata={"minimum": 0}),
+            "items": List(Nested(item), required=True),
+            "total": Integer(required=True, metadata={"minimum": 0}),
+            "page": Integer(required=True, metadata={"minimum": 1}),
+            "size": Integer(required=True, metadata={"minimum": 1}),
+            "pages": Integer(required=True, metadata={"minimum": 0}),
             "__doc__": f"A page of a listing of {item.__name__}.",
             "__module__": item.__module__,
         },

@@ -5,49 +5,49 @@ from __future__ import annotations
 from marshmallow import fields
 
 from memservice.api.fields import (
-    ListOf,
-    Part,
-    Text,
+    List,
+    Nested,
+    String,
 )
-from memservice.api.schema import Shape
+from memservice.api.schema import BaseSchema
 
 
-class Health(Shape):
-    status = Text(required=True)
+class Health(BaseSchema):
+    status = String(required=True)
 
 
-class ReadinessCheck(Shape):
-    name = Text(required=True)
-    state = Text(required=True)
-    advice = Text(required=True)
+class ReadinessCheck(BaseSchema):
+    name = String(required=True)
+    state = String(required=True)
+    advice = String(required=True)
 
 
-class Readiness(Shape):
+class Readiness(BaseSchema):
     """How each part of the installation is: `ok`, `degraded` or `failed`; and the worst of it. `advice`: what to do, empty if nothing."""
 
-    status = Text(required=True)
-    checks = ListOf(Part(ReadinessCheck), required=True)
+    status = String(required=True)
+    checks = List(Nested(ReadinessCheck), required=True)
 
 
-class Accepted(Shape):
+class Accepted(BaseSchema):
     """What was asked for will be done in the background."""
 
-    message = Text(required=True)
+    message = String(required=True)
 
 
-class HTTPError(Shape):
+class HTTPError(BaseSchema):
     """Every error but 422."""
 
-    detail = Text(required=True)
+    detail = String(required=True)
 
 
-class ValidationError(Shape):
+class ValidationError(BaseSchema):
     """One thing that is wrong with a request: where, what, and of which kind."""
 
-    loc = ListOf(fields.Raw(metadata={"anyOf": [{"type": "string"}, {"type": "integer"}]}), required=True)
-    msg = Text(required=True)
-    type = Text(required=True)
+    loc = List(fields.Raw(metadata={"anyOf": [{"type": "string"}, {"type": "integer"}]}), required=True)
+    msg = String(required=True)
+    type = String(required=True)
 
 
-class HTTPValidationError(Shape):
-    detail = ListOf(Part(ValidationError))
+class HTTPValidationError(BaseSchema):
+    detail = List(Nested(ValidationError))

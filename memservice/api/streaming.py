@@ -12,7 +12,7 @@ from typing import Any
 from flask import Response
 
 from memservice.domain.errors import Busy
-from memservice.domain.failures import names, places
+from memservice.domain.failures import error_types, redacted_traceback
 
 log = logging.getLogger("memservice.api")
 
@@ -92,7 +92,7 @@ def _texts(pieces: Iterator[str]) -> Iterator[bytes]:
 
 
 def _broken(error: Exception) -> StreamBroken:
-    log.error("a streamed answer failed: %s\n%s", " from ".join(names(error)), places(error))
+    log.error("a streamed answer failed: %s\n%s", " from ".join(error_types(error)), redacted_traceback(error))
     return StreamBroken("the answer could not be finished; the log says why")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from flask import current_app, has_app_context
 from marshmallow import ValidationError
 
-from memservice.api.fields import Coded
+from memservice.api.fields import TypedMessage
 
 
 class Length:
@@ -29,17 +29,17 @@ class Length:
         return self._max
 
     def __call__(self, value: str | Sequence[Any]) -> None:
-        size, least, most = len(value), self.min, self.max
-        if least is not None and size < least:
-            raise self._error(value, "short", f"at least {least}", least)
-        if most is not None and size > most:
-            raise self._error(value, "long", f"at most {most}", most)
+        size, minimum, maximum = len(value), self.min, self.max
+        if minimum is not None and size < minimum:
+            raise self._error(value, "short", f"at least {minimum}", minimum)
+        if maximum is not None and size > maximum:
+            raise self._error(value, "long", f"at most {maximum}", maximum)
 
     @staticmethod
     def _error(value: str | Sequence[Any], how: str, bound: str, count: int) -> ValidationError:
         noun, code, rest = ("String", "string_too", "") if isinstance(value, str) else ("List", "too", f", not {len(value)}")
         unit = "character" if isinstance(value, str) else "item"
-        return ValidationError(Coded(f"{noun} should have {bound} {unit}{'' if count == 1 else 's'}{rest}", f"{code}_{how}"))
+        return ValidationError(TypedMessage(f"{noun} should have {bound} {unit}{'' if count == 1 else 's'}{rest}", f"{code}_{how}"))
 
 
 class LengthOfSetting(Length):
@@ -69,11 +69,11 @@ class Range:
         return self._max
 
     def __call__(self, value: float) -> None:
-        least, most = self.min, self.max
-        if least is not None and value < least:
-            raise ValidationError(Coded(f"Input should be greater than or equal to {least}", "greater_than_equal"))
-        if most is not None and value > most:
-            raise ValidationError(Coded(f"Input should be less than or equal to {most}", "less_than_equal"))
+        minimum, maximum = self.min, self.max
+        if minimum is not None and value < minimum:
+            raise ValidationError(TypedMessage(f"Input should be greater than or equal to {minimum}", "greater_than_equal"))
+        if maximum is not None and value > maximum:
+            raise ValidationError(TypedMessage(f"Input should be less than or equal to {maximum}", "less_than_equal"))
 
 
 class RangeOfSetting(Range):
@@ -97,7 +97,7 @@ class Pattern:
     def __call__(self, value: str) -> None:
         # `$` alone would let a trailing newline pass.
         if self.regex.fullmatch(value) is None:
-            raise ValidationError(Coded(f"String should match pattern '{self.regex.pattern}'", "string_pattern_mismatch"))
+            raise ValidationError(TypedMessage(f"String should match pattern '{self.regex.pattern}'", "string_pattern_mismatch"))
 
 
 class OneOf:
@@ -108,7 +108,7 @@ class OneOf:
 
     def __call__(self, value: str) -> None:
         if value not in self.choices:
-            raise ValidationError(Coded(f"Input should be {' or '.join(repr(c) for c in self.choices)}", "literal_error"))
+            raise ValidationError(TypedMessage(f"Input should be {' or '.join(repr(c) for c in self.choices)}", "literal_error"))
 
 
 def _setting(name: str, default: int) -> int:

@@ -23,7 +23,7 @@ def upgrade(state: State) -> None:
     try:
         before = schema_of(runtime)
         runtime.storage.migrate()
-        store_compatibility.settle(runtime)
+        store_compatibility.initialise(runtime)
         after = runtime.storage.schema_version()
     finally:
         runtime.close()

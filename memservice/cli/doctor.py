@@ -57,11 +57,11 @@ def _checks(state: State, ask_models: bool) -> list[Check]:
 
 def _looked(state: State, runtime: Runtime, ask_models: bool) -> list[Check]:
     try:
-        found = service.look(runtime, thorough=True)
+        checks = service.look(runtime, thorough=True)
         if ask_models:
             models = Models(state.settings, state.plugins, Context(runtime.clock, log, called=runtime.called))
             answers = probe.ask(models, runtime.reasoners)
-            found += [Check("models", service.OK if answer.ok else BROKEN, answer.said, answer.advice) for answer in answers]
-        return found
+            checks += [Check("models", service.OK if answer.ok else BROKEN, answer.said, answer.advice) for answer in answers]
+        return checks
     finally:
         runtime.close()

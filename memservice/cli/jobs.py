@@ -21,7 +21,7 @@ from memservice.services.tasks import jobs as service
 from memservice.services.tasks import outbox
 from memservice.services.tasks.jobs import (
     Job,
-    Which,
+    JobFilter,
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,7 +59,7 @@ def list_(state_: State, /, limit: int, as_json: bool, **chosen: str | None) -> 
     """List tasks, newest first."""
     with opened(state_) as rt:
         rt.storage.check()
-        page = service.page(rt, OPERATOR, Which(**chosen), Paging(size=limit))
+        page = service.page(rt, OPERATOR, JobFilter(**chosen), Paging(size=limit))
     if as_json:
         for job in page.items:
             click.echo(json.dumps(_described(job), ensure_ascii=False))
@@ -111,7 +111,7 @@ def retry(state_: State, /, ids: tuple[str, ...], every: bool, **chosen: str | N
     _one_of(ids, every, chosen)
     with opened(state_) as rt:
         rt.storage.check()
-        click.echo(f"{service.retry(rt, OPERATOR, Which(**chosen), ids or None)} to be tried again")
+        click.echo(f"{service.retry(rt, OPERATOR, JobFilter(**chosen), ids or None)} to be tried again")
 
 
 @jobs.command()
@@ -124,7 +124,7 @@ def cancel(state_: State, /, ids: tuple[str, ...], every: bool, **chosen: str | 
     _one_of(ids, every, chosen)
     with opened(state_) as rt:
         rt.storage.check()
-        click.echo(f"{service.cancel(rt, OPERATOR, Which(**chosen), ids or None)} cancelled")
+        click.echo(f"{service.cancel(rt, OPERATOR, JobFilter(**chosen), ids or None)} cancelled")
 
 
 @jobs.command()
@@ -139,7 +139,7 @@ def purge(state_: State, /, state: str, age: timedelta | None, every: bool, **ch
     with opened(state_) as rt:
         rt.storage.check()
         before: datetime | None = None if age is None else rt.clock() - age
-        click.echo(f"{service.purge(rt, OPERATOR, Which(state=state, **chosen), before)} erased")
+        click.echo(f"{service.purge(rt, OPERATOR, JobFilter(state=state, **chosen), before)} erased")
 
 
 def _one_of(ids: tuple[str, ...], every: bool, chosen: dict[str, str | None]) -> None:

@@ -50,10 +50,10 @@ def create(
         if schema_of(rt) is None:
             rt.storage.migrate()  # the first key may be made before the first start
         rt.storage.check()
-        wanted = service.Wanted(workspace=workspace, peer=peer, session=session)
+        key_request = service.KeyRequest(workspace_id=workspace, peer_id=peer, session_id=session)
         try:
             expires_at = None if expires is None else rt.clock() + expires
-            minted = service.mint(rt, OPERATOR, wanted, expires_at, label)
+            minted = service.mint(rt, OPERATOR, key_request, expires_at, label)
         except OverflowError:
             raise click.BadParameter("that is longer than calendars go", param_hint="--expires") from None
         except InvalidInput as error:

@@ -47,10 +47,10 @@ def check(state: State, name: str, scratch: str | None, kind: str | None, costly
     with 1 if something failed, or could not be reached.
     """
     offered = [row for row in state.plugins.listing() if row.kind not in ("hook", "failed") and kind in (None, row.kind)]
-    found = [row for row in offered if row.name == name.strip().lower()]
-    if not found:
+    rows = [row for row in offered if row.name == name.strip().lower()]
+    if not rows:
         raise click.ClickException(_unknown(state, name, sorted({row.name for row in offered})))
-    outcomes = [checked(state, row, scratch, costly) for row in found]
+    outcomes = [checked(state, row, scratch, costly) for row in rows]
     sys.exit(int(not all(outcomes)))
 
 

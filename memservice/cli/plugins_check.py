@@ -107,8 +107,8 @@ def _wants(state: State, row: Row) -> str | None:
         elif row.kind == REASONER:
             plugins.open_provider(plugins.reasoner(row.name), {}, _context())
         else:
-            place = connections.connection(settings.llm, row.name, model.overrides if model else Overrides())
-            plugins.open_provider(plugins.language_model(row.name), place, _context())
+            connection = connections.connection(settings.llm, row.name, model.overrides if model else Overrides())
+            plugins.open_provider(plugins.language_model(row.name), connection, _context())
     except ConfigurationError as error:
         return f"{error}; and {missing}" if row.kind == PROTOCOL and model is None else str(error)
     return f"no task has a model of this protocol: {missing}" if row.kind == PROTOCOL and model is None else None

@@ -24,7 +24,7 @@ from memservice.services.events import wiring
 from memservice.spi.embedding import Embedder
 from memservice.worker.runner import LeaseLost
 
-AT_ONCE = 100
+BATCH_SIZE = 100
 """Workspaces whose old vectors are kept until they are dropped together."""
 
 
@@ -46,15 +46,15 @@ def reembed(state: State, name: str, slugs: tuple[str, ...]) -> None:
         moved = 0
         while True:
             # Servers that are configured otherwise may have begun further workspaces in the meantime.
-            places = [place for place in service.chosen(rt, slugs) if place.key not in seen][:AT_ONCE]
-            if not places:
+            workspaces = [workspace for workspace in service.chosen(rt, slugs) if workspace.key not in seen][:BATCH_SIZE]
+            if not workspaces:
                 break
-            seen.update(place.key for place in places)
-            changed = sum([_build(rt, target, place) for place in places])
+            seen.update(workspace.key for workspace in workspaces)
+            changed = sum([_build(rt, target, workspace) for workspace in workspaces])
             moved += changed
             time.sleep(service.GRACE_SECONDS if changed else 0)
-            for place in places:
-                _settle(rt, target, place)
+            for workspace in workspaces:
+                _settle(rt, target, workspace)
         click.echo(f"{len(seen)} workspaces looked at, {moved} moved to {target.id}")
         if rt.embedder.id != target.id:
             click.echo(
@@ -62,40 +62,42 @@ def reembed(state: State, name: str, slugs: tuple[str, ...]) -> None:
             )
 
 
-def _build(rt: Runtime, target: Embedder, place: Workspace) -> bool:
+def _build(rt: Runtime, target: Embedder, workspace: Workspace) -> bool:
     moved: Sequence[Moved] = []
-    with _moving(rt, place) as lease, _bar(rt, target, place) as progress:
-        moved = service.build(rt, target, place, lease, progress)
+    with _moving(rt, workspace) as lease, _bar(rt, target, workspace) as progress:
+        moved = service.build(rt, target, workspace, lease, progress)
     for part in moved:
         was = f", was {part.was}" if part.was else ""
-        click.echo(f"{place.slug}: {part.made} vectors of kind {part.kind} made by {target.id}{was}")
+        click.echo(f"{workspace.slug}: {part.made} vectors of kind {part.kind} made by {target.id}{was}")
     return bool(moved)
 
 
-def _settle(rt: Runtime, target: Embedder, place: Workspace) -> None:
+def _settle(rt: Runtime, target: Embedder, workspace: Workspace) -> None:
     made = 0
-    with _moving(rt, place) as lease:
-        made = service.settle(rt, target, place, lease, lambda rows: None)
+    with _moving(rt, workspace) as lease:
+        made = service.settle(rt, target, workspace, lease, lambda rows: None)
     if made:
-        click.echo(f"{place.slug}: {made} vectors of rows that had none yet")
+        click.echo(f"{workspace.slug}: {made} vectors of rows that had none yet")
 
 
 @contextmanager
-def _moving(rt: Runtime, place: Workspace) -> Iterator[Lease]:
+def _moving(rt: Runtime, workspace: Workspace) -> Iterator[Lease]:
     def waiting() -> None:
-        click.echo(f"{place.slug}: another process is at it, waiting for it to end", err=True)
+        click.echo(f"{workspace.slug}: another process is at it, waiting for it to end", err=True)
 
     try:
-        with service.held(rt, place.key, waiting) as lease:
+        with service.held(rt, workspace.key, waiting) as lease:
             yield lease
     except Erased:
-        click.echo(f"{place.slug}: deleted meanwhile", err=True)
+        click.echo(f"{workspace.slug}: deleted meanwhile", err=True)
     except LeaseLost:
-        raise Conflict(f"{place.slug}: another process took over while this one was away; run it again to see that all is done") from None
+        raise Conflict(
+            f"{workspace.slug}: another process took over while this one was away; run it again to see that all is done"
+        ) from None
 
 
 @contextmanager
-def _bar(rt: Runtime, target: Embedder, place: Workspace) -> Iterator[Progress]:
-    with click.progressbar(length=service.rows_of(rt, target, place.key), label=place.slug, file=sys.stderr) as bar:
+def _bar(rt: Runtime, target: Embedder, workspace: Workspace) -> Iterator[Progress]:
+    with click.progressbar(length=service.rows_of(rt, target, workspace.key), label=workspace.slug, file=sys.stderr) as bar:
         update: Callable[[int], None] = bar.update
         yield update

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PAGE = 100
-MOST_ITEMS = 10_000_000
+MAX_ITEMS = 10_000_000
 """Of one listing."""
-MOST_BYTES = 128 * 2**20
+MAX_BYTES = 128 * 2**20
 """Of one answer."""
 SECONDS = 60
 TRIES = 4
@@ -105,19 +105,19 @@ class Remote:
             given += len(items)
             if page >= (answer.get("pages") or 1):
                 return
-            if not items or given > MOST_ITEMS:
+            if not items or given > MAX_ITEMS:
                 raise RemoteFailed(f"{method} {path} has no end: after {given} items there are still {shown(answer['pages'])} pages")
             page += 1
 
 
-def lines(remote: Remote, workspace: str, now: datetime) -> Iterator[bytes]:
+def lines(remote: Remote, workspace_id: str, now: datetime) -> Iterator[bytes]:
     """The workspace as an export without vectors. What `/v3` does not show does not come along: who has left a session, scopes, cards
     that are kept about peers of whom nothing was concluded, waiting work, webhooks, keys."""
-    if problem := name_problem(workspace):
-        raise RemoteFailed(f"{shown(workspace)!r} cannot be the id of a workspace: {problem}")
+    if problem := name_problem(workspace_id):
+        raise RemoteFailed(f"{shown(workspace_id)!r} cannot be the id of a workspace: {problem}")
     total = Sum()
-    yield written(_header(workspace, now))
-    for line in _of_shape(_Reader(remote, workspace).lines()):
+    yield written(_header(workspace_id, now))
+    for line in _of_shape(_Reader(remote, workspace_id).lines()):
         data = written(line)
         total.add(data)
         yield data
@@ -142,18 +142,18 @@ def _content(answer: httpx.Response) -> bytes:
     found = bytearray()
     for chunk in answer.iter_bytes():
         found += chunk
-        if len(found) > MOST_BYTES:
-            raise RemoteFailed(f"an answer is larger than {MOST_BYTES} bytes")
+        if len(found) > MAX_BYTES:
+            raise RemoteFailed(f"an answer is larger than {MAX_BYTES} bytes")
     return bytes(found)
 
 
-def _header(workspace: str, now: datetime) -> Line:
+def _header(workspace_id: str, now: datetime) -> Line:
     return {
         "type": HEADER,
         "format": FORMAT,
         "version": VERSION,
         "exported_at": moment(now),
-        "workspace": workspace,
+        "workspace": workspace_id,
         "token_counter": tokens.counter_id(),
         "vectors": False,
         "secrets": False,
@@ -161,10 +161,10 @@ def _header(workspace: str, now: datetime) -> Line:
 
 
 class _Reader:
-    def __init__(self, remote: Remote, workspace: str) -> None:
+    def __init__(self, remote: Remote, workspace_id: str) -> None:
         self._remote = remote
-        self._slug = workspace
-        self._path = f"/workspaces/{workspace}"
+        self._slug = workspace_id
+        self._path = f"/workspaces/{workspace_id}"
         self._peers: dict[str, str] = {}
         """Uids by id."""
         self._sessions: dict[str, str] = {}
@@ -268,17 +268,17 @@ class _Reader:
                 "left_seq": None,
             }
 
-    def _messages(self, session: str) -> Iterator[Line]:
+    def _messages(self, session_id: str) -> Iterator[Line]:
         through = 0
-        for seq, item in enumerate(self._remote.items("POST", f"{self._path}/sessions/{session}/messages/list"), 1):
+        for seq, item in enumerate(self._remote.items("POST", f"{self._path}/sessions/{session_id}/messages/list"), 1):
             count = tokens.count(item["content"])
             through += count
             yield {
                 "type": "messages",
                 "uid": item["id"],
-                "session_uid": self._sessions[session],
+                "session_uid": self._sessions[session_id],
                 "author_uid": self._peers[item["peer_id"]],
-                "session": session,
+                "session": session_id,
                 "author": item["peer_id"],
                 "seq": seq,
                 "content": item["content"],
@@ -289,14 +289,14 @@ class _Reader:
                 "created_at": _time(item["created_at"]),
             }
 
-    def _summaries(self, session: str) -> Iterator[Line]:
-        found = self._remote.ask("GET", f"{self._path}/sessions/{session}/summaries")
+    def _summaries(self, session_id: str) -> Iterator[Line]:
+        found = self._remote.ask("GET", f"{self._path}/sessions/{session_id}/summaries")
         for kind in ("short", "long"):
             item = found.get(f"{kind}_summary")
             if item:
                 yield {
                     "type": "summaries",
-                    "session_uid": self._sessions[session],
+                    "session_uid": self._sessions[session_id],
                     "kind": kind,
                     "content": item["content"],
                     "message_uid": item["message_id"],
@@ -310,7 +310,9 @@ class _Reader:
         """Collections, cards and conclusions. The newest come first in their listing; they are stored as they were made."""
         found = list(self._remote.items("POST", f"{self._path}/conclusions/list", reverse="true"))
         known = [item for item in found if item["observer_id"] in self._peers and item["observed_id"] in self._peers]
-        pairs = dict.fromkeys([(peer, peer) for peer in self._peers] + [(item["observer_id"], item["observed_id"]) for item in known])
+        pairs = dict.fromkeys(
+            [(peer_id, peer_id) for peer_id in self._peers] + [(item["observer_id"], item["observed_id"]) for item in known]
+        )
         held = {(item["observer_id"], item["observed_id"]) for item in known}
         yield from (self._collection(observer, observed, since) for observer, observed in pairs if (observer, observed) in held)
         for observer, target in pairs:

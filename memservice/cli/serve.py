@@ -75,7 +75,7 @@ def _run(state: State, server: Server, listener: socket.socket, with_worker: boo
         runtime = Runtime(state.settings, state.plugins)
         try:
             runtime.storage.migrate()
-            store_compatibility.settle(runtime)
+            store_compatibility.initialise(runtime)
             # Reasoners are opened here too, so that one that cannot start is told at once rather than by a worker that keeps dying.
             for name in set(runtime.reasoners.values()):
                 runtime.reasoner(name)

@@ -48,5 +48,5 @@ def prepared(state: State) -> Iterator[Runtime]:
     """`opened`, with the schema of this release, which is made if there is none."""
     with opened(state) as runtime:
         runtime.storage.migrate()
-        store_compatibility.settle(runtime)
+        store_compatibility.initialise(runtime)
         yield runtime

@@ -14,7 +14,7 @@ from memservice.cli.options import State
 from memservice.cli.stores import prepared, sound
 from memservice.domain.errors import IndexUnavailable
 from memservice.services.transfer import copying, export, importing
-from memservice.services.transfer.export import Wanted
+from memservice.services.transfer.export import ExportOptions
 from memservice.services.transfer.importing import Report
 from memservice.services.transfer.lines import STANDARD, reading, writing
 
@@ -45,10 +45,10 @@ def export_command(state: State, workspace: str, without_vectors: bool, with_sec
 
     It is read as of one moment; servers and workers may go on meanwhile.
     """
-    wanted = Wanted(vectors=not without_vectors, secrets=with_secrets)
+    export_options = ExportOptions(vectors=not without_vectors, secrets=with_secrets)
     lines = 0
     with _vectors_needed(), sound(state) as runtime, writing(file) as out:
-        with _shown(export.lines(runtime, workspace, wanted), "exporting", export.size(runtime, workspace)) as shown:
+        with _shown(export.lines(runtime, workspace, export_options), "exporting", export.size(runtime, workspace)) as shown:
             for line in shown:
                 out.write(line)
                 lines += 1
@@ -87,14 +87,14 @@ def copy_command(source: Path, target: Path, named: tuple[str, ...], without_vec
     Both are TOML files with settings. The target's schema is made if it is empty. Stop the servers and workers of both first: what is
     written meanwhile is seen as a difference.
     """
-    wanted = Wanted(vectors=not without_vectors, secrets=with_secrets)
+    export_options = ExportOptions(vectors=not without_vectors, secrets=with_secrets)
     origin, goal = State(source), State(target)
     with _resumable(), _vectors_needed(), sound(origin) as outof, prepared(goal) as into:
         copying.require_two(outof, into)
-        for workspace in named or copying.workspaces(outof):
-            lines = export.lines(outof, workspace, wanted)
-            with _shown(lines, workspace, export.size(outof, workspace)) as shown:
-                report = copying.copy(shown, into, workspace, wanted)
+        for workspace_id in named or copying.workspaces(outof):
+            lines = export.lines(outof, workspace_id, export_options)
+            with _shown(lines, workspace_id, export.size(outof, workspace_id)) as shown:
+                report = copying.copy(shown, into, workspace_id, export_options)
             click.echo(f"{_told(report)}; the same in both, sha256 {report.sha256}")
 
 
@@ -110,8 +110,8 @@ def import_from_command(state: State, token: str | None, named: tuple[str, ...],
     """
     with _resumable(), prepared(state) as runtime, remote_workspace.client(url, token) as client:
         remote = remote_workspace.Remote(client)
-        for workspace in named or remote_workspace.names(remote):
-            with _shown(remote_workspace.lines(remote, workspace, runtime.clock()), workspace) as shown:
+        for workspace_id in named or remote_workspace.names(remote):
+            with _shown(remote_workspace.lines(remote, workspace_id, runtime.clock()), workspace_id) as shown:
                 report = importing.load(runtime, shown)
             click.echo(_told(report))
 

@@ -57,7 +57,7 @@ def usage(state: State, wanted: Sequence[str], workspace: str | None, since: str
     names = tuple(dict.fromkeys(wanted)) or ("day", "model")
     with opened(state) as rt:
         rt.storage.check()
-        lines = service.overall(rt, OPERATOR, [FIELDS[name] for name in names], workspace=workspace, since=since)
+        lines = service.overall(rt, OPERATOR, [FIELDS[name] for name in names], workspace_id=workspace, since=since)
     if as_json:
         for line in lines:
             click.echo(json.dumps(_described(names, line), ensure_ascii=False))

@@ -93,7 +93,7 @@ def _run_rq(state: State, names: Sequence[str], number: int, *, burst: bool, emb
             if burst:
                 process.run_until_idle()
             else:
-                with heartbeats.announced(runtime):
+                with heartbeats.registered(runtime):
                     process.run()
         finally:
             runtime.close()
@@ -125,10 +125,10 @@ def _poll(state: State, at_once: int, *, burst: bool, embedded: bool) -> None:
         if wait_for_schema(runtime, stop):
             polling = Worker(runtime, jitter=not embedded, at_once=at_once)
             if burst:
-                polling.tending.look()
+                polling.tending.run_due()
                 polling.run_until_idle(math.inf, stop)
             else:
-                with heartbeats.announced(runtime):
+                with heartbeats.registered(runtime):
                     polling.run(stop)
     finally:
         runtime.close()

@@ -6,7 +6,7 @@ MAX_LINES = 40
 
 KINDS = ("IDENTITY", "ATTRIBUTE", "RELATIONSHIP", "INSTRUCTION")
 """What a line that the service writes begins with, followed by a colon and a space."""
-LONGEST_LINE = 200
+MAX_LINE_LENGTH = 200
 
 
 def folded(line: str) -> str:
@@ -17,4 +17,4 @@ def folded(line: str) -> str:
 def is_good(line: str) -> bool:
     """May the service write this line?"""
     kind, mark, rest = line.partition(": ")
-    return bool(mark and rest.strip()) and kind in KINDS and len(line) <= LONGEST_LINE
+    return bool(mark and rest.strip()) and kind in KINDS and len(line) <= MAX_LINE_LENGTH

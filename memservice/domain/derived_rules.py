@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memservice.domain.records import CONTRADICTION, DEDUCTIVE, INDUCTIVE
 
-LEAST_SOURCES = {DEDUCTIVE: 1, INDUCTIVE: 1, CONTRADICTION: 2}
+MIN_SOURCES = {DEDUCTIVE: 1, INDUCTIVE: 1, CONTRADICTION: 2}
 """Levels that may be made so, with how many conclusions such a row rests on at least. What was said is learnt from messages only, so
 nothing explicit is among them."""
 
@@ -12,5 +12,5 @@ PATTERNS = ("preference", "behavior", "personality", "tendency", "correlation")
 CONFIDENCES = ("high", "medium", "low")
 USUAL_CONFIDENCE = "medium"
 
-LONGEST_CONTENT = 65_535
+MAX_CONTENT_LENGTH = 65_535
 """Characters."""

@@ -26,11 +26,11 @@ def parse_duration(text: str) -> timedelta:
     """
     rest, total = text.strip().lower(), 0.0
     while rest:
-        found = _PART.match(rest)
-        if found is None or found[2] not in _BY_UNIT:
+        match = _PART.match(rest)
+        if match is None or match[2] not in _BY_UNIT:
             raise _wrong(text)
-        total += float(found[1]) * _BY_UNIT[found[2]]
-        rest = rest[found.end() :]
+        total += float(match[1]) * _BY_UNIT[match[2]]
+        rest = rest[match.end() :]
     try:
         span = timedelta(seconds=total)
     except OverflowError:

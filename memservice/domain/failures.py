@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import traceback
 
-LONGEST_CHAIN = 10
+MAX_CHAIN = 10
 
 
 def _chain(error: BaseException) -> list[BaseException]:
     found: list[BaseException] = []
     step: BaseException | None = error
-    while step is not None and len(found) < LONGEST_CHAIN:
+    while step is not None and len(found) < MAX_CHAIN:
         found.append(step)
         step = step.__cause__ or (None if step.__suppress_context__ else step.__context__)
     return found
 
 
-def names(error: BaseException) -> list[str]:
+def error_types(error: BaseException) -> list[str]:
     """The types of an error and its causes."""
     return [f"{type(step).__module__}.{type(step).__qualname__}" for step in _chain(error)]
 
 
-def places(error: BaseException) -> str:
+def redacted_traceback(error: BaseException) -> str:
     """Where they were raised, without their texts."""
     return "".join(line for step in _chain(error) for line in traceback.format_tb(step.__traceback__)).rstrip()

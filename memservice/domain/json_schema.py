@@ -1,4 +1,4 @@
-"""Whether a JSON value has the structure that a schema asks for: the part of JSON Schema that `misfit` knows, and nothing of the rest.
+"""Whether a JSON value has the structure that a schema asks for: the part of JSON Schema that `problem` knows, and nothing of the rest.
 
 Looked at are `type`, `enum`, `const`, `required`, `properties`, `items`, `anyOf`, `oneOf` and references to root-level `$defs` or
 `definitions` that do not come back to themselves. Constraints of values (`minLength`, `maximum` …) are hints to whoever writes the value.
@@ -19,11 +19,11 @@ DEFINITIONS = ("$defs", "definitions")
 Enums = dict[int, frozenset[Hashable]]
 """The values of `enum` lists, by the list's identity, so that a value is looked up and not compared with each. For one root only."""
 
-_MOST_SHOWN = 100
+_MAX_SHOWN = 100
 """Choices that a sentence names."""
 
 
-def misfit(schema: Schema, value: Any, root: Schema | None = None, enums: Enums | None = None) -> str | None:
+def problem(schema: Schema, value: Any, root: Schema | None = None, enums: Enums | None = None) -> str | None:
     """What is wrong with a value, as a sentence that names the place; None if it fits. `root`: what `schema` is a part of."""
     return _Fit(schema if root is None else root, {} if enums is None else enums).problem(value, schema, "$")
 
@@ -67,45 +67,45 @@ class _Fit:
         self._known: dict[tuple[int, int], str | None] = {}
         """By the identities of a value and of a part, both of which live as long as this."""
 
-    def problem(self, value: Any, part: Any, place: str) -> str | None:
+    def problem(self, value: Any, part: Any, location: str) -> str | None:
         key = (id(value), id(part))
         if key not in self._known:
-            self._known[key] = None if part is True else self._problem(value, part, place)
+            self._known[key] = None if part is True else self._problem(value, part, location)
         return self._known[key]
 
-    def _problem(self, value: Any, part: Schema, place: str) -> str | None:
+    def _problem(self, value: Any, part: Schema, location: str) -> str | None:
         if "$ref" in part:
             found = definition(self._root, part["$ref"])
             if found is None:
-                return f"{place}: the schema's reference leads nowhere"
-            if problem := self.problem(value, found[1], place):
+                return f"{location}: the schema's reference leads nowhere"
+            if problem := self.problem(value, found[1], location):
                 return problem
         if "type" in part:
             kinds = part["type"] if isinstance(part["type"], list) else [part["type"]]
             if not any(_is(value, kind) for kind in kinds):
-                return f"{place} must be of type {' or '.join(kinds)}"
+                return f"{location} must be of type {' or '.join(kinds)}"
         if "enum" in part and not is_chosen(value, part["enum"], self._enums):
-            named = [shown(choice) for choice in part["enum"][:_MOST_SHOWN]]
-            return f"{place} must be one of {', '.join(named)}{', …' if len(part['enum']) > _MOST_SHOWN else ''}"
+            named = [shown(choice) for choice in part["enum"][:_MAX_SHOWN]]
+            return f"{location} must be one of {', '.join(named)}{', …' if len(part['enum']) > _MAX_SHOWN else ''}"
         if "const" in part and frozen(value) != frozen(part["const"]):
-            return f"{place} must be {shown(part['const'])}"
+            return f"{location} must be {shown(part['const'])}"
         # Options of `oneOf` often differ in hints only, so one that fits is enough.
         for word in ("anyOf", "oneOf"):
-            if word in part and all(self.problem(value, option, place) for option in part[word]):
-                return f"{place} fits none of the schema's options"
+            if word in part and all(self.problem(value, option, location) for option in part[word]):
+                return f"{location} fits none of the schema's options"
         if isinstance(value, dict):
-            return self._in_object(value, part, place)
+            return self._in_object(value, part, location)
         if isinstance(value, list) and "items" in part:
-            inner = (self.problem(item, part["items"], f"{place}[{number}]") for number, item in enumerate(value))
+            inner = (self.problem(item, part["items"], f"{location}[{number}]") for number, item in enumerate(value))
             return next((problem for problem in inner if problem), None)
         return None
 
-    def _in_object(self, value: Mapping[str, Any], part: Schema, place: str) -> str | None:
+    def _in_object(self, value: Mapping[str, Any], part: Schema, location: str) -> str | None:
         for name in part.get("required", ()):
             if name not in value:
-                return f"{place} lacks {shown(name)}"
+                return f"{location} lacks {shown(name)}"
         properties = part.get("properties", {})
-        inner = (self.problem(value[name], properties[name], f"{place}.{shown(name)}") for name in value if name in properties)
+        inner = (self.problem(value[name], properties[name], f"{location}.{shown(name)}") for name in value if name in properties)
         return next((problem for problem in inner if problem), None)
 
 

@@ -11,9 +11,9 @@ K1 = 1.2
 """How soon repetitions of a term stop counting."""
 B = 0.75
 """How far a long text is held against it, 0 to 1."""
-REACH = 2
+WINDOW = 2
 """How many messages before and after a hit share in it."""
-SHARE = 0.5
+NEIGHBOUR_WEIGHT = 0.5
 """How much of a hit's score each of them gets."""
 RRF_K = 20
 """Smoothing of reciprocal ranks: small trusts the first places more."""
@@ -77,23 +77,23 @@ class Placed(Protocol):
 _SESSION = 1 << 32
 """Apart by more than any session is long."""
 
-NO_HEADS: Mapping[int, Collection[str]] = {}
+NO_HEADER_TERMS: Mapping[int, Collection[str]] = {}
 
 
-def lend(
+def bm25_with_neighbours(
     matches: TextMatches,
-    places: Mapping[int, Placed],
-    heads: Mapping[int, Collection[str]] = NO_HEADS,
-    reach: int = REACH,
-    share: float = SHARE,
+    positions: Mapping[int, Placed],
+    header_terms: Mapping[int, Collection[str]] = NO_HEADER_TERMS,
+    reach: int = WINDOW,
+    share: float = NEIGHBOUR_WEIGHT,
     k1: float = K1,
     b: float = B,
 ) -> Scores:
     """BM25 in which each hit lends `share` of its term counts to the messages up to `reach` places before and after it.
 
     This is what a stored field of the neighbours' text would score, without storing one: counts are shared before repetitions
-    saturate, and a text is as long as itself and its neighbours together. `places` holds the hits and the messages around them; one
-    that is missing has the mean length, and gains nothing. `heads` are the terms of a hit that only say who spoke and when: they
+    saturate, and a text is as long as itself and its neighbours together. `positions` holds the hits and the messages around them; one
+    that is missing has the mean length, and gains nothing. `header_terms` are the terms of a hit that only say who spoke and when: they
     count for the hit itself, once each, and are not lent.
     """
     import numpy as np
@@ -104,7 +104,7 @@ def lend(
     terms = sorted({term for hit in matches.hits for term in hit.terms})
     column = {term: number for number, term in enumerate(terms)}
     # Rows: every message with a place, ordered by (session, seq) and found by one number each; then hits without a place.
-    codes = {key: place.session_key * _SESSION + place.seq for key, place in places.items()}
+    codes = {key: position.session_key * _SESSION + position.seq for key, position in positions.items()}
     keys = sorted(codes, key=codes.__getitem__)
     at = np.array([codes[key] for key in keys], dtype=np.int64)
     row = {key: number for number, key in enumerate(keys)}
@@ -116,12 +116,12 @@ def lend(
     said = np.zeros_like(counts)
     lengths = np.full(len(keys), mean)
     for hit in matches.hits:
-        here, head = row[hit.key], heads.get(hit.key, ())
+        here, head = row[hit.key], header_terms.get(hit.key, ())
         for term, tf in hit.terms.items():
             counts[here, column[term]] = tf
             said[here, column[term]] = tf - (term in head)
     placed = len(at)
-    sizes = np.array([max(places[key].tokens, 1) for key in keys[:placed]], dtype=np.float64)
+    sizes = np.array([max(positions[key].tokens, 1) for key in keys[:placed]], dtype=np.float64)
     hit_rows = [row[hit.key] for hit in matches.hits]
     known = [(length.length, sizes[here]) for here, length in zip(hit_rows, matches.hits, strict=True) if here < placed]
     measured = float(sum(size for _, size in known))

@@ -38,12 +38,12 @@ def parse_time(value: object) -> datetime:
 
 def parse_iso(text: str) -> datetime:
     """As `parse_time`, for text alone."""
-    found = _ISO.fullmatch(text)
-    if found is None:
+    match = _ISO.fullmatch(text)
+    if match is None:
         raise _invalid(text)
-    iso = found["date"]
-    if found["time"]:
-        iso += f"T{found['time']}{(found['zone'] or '').upper()}"
+    iso = match["date"]
+    if match["time"]:
+        iso += f"T{match['time']}{(match['zone'] or '').upper()}"
     try:
         parsed = datetime.fromisoformat(iso)
     except ValueError:

@@ -20,7 +20,7 @@ _loaded: tuple[str, Callable[[str], int]] | None = None
 _PIECE = 40_000
 """Characters that `bpe-openai` is given at once: it refuses 200,000 tokens, and a character is at most four."""
 
-_LONGEST_TOKEN = 128
+_MAX_TOKEN_LENGTH = 128
 """Characters of the vocabulary's longest token."""
 
 _SAFE_CUT = re.compile(r"[^\W_](?=[ \n,.:;!?\u3001\u3002\uff0c])")
@@ -32,8 +32,8 @@ def _pieces(text: str) -> Iterator[str]:
     start = 0
     while len(text) - start > _PIECE:
         cut = start + _PIECE
-        for found in _SAFE_CUT.finditer(text, start + _PIECE // 2, start + _PIECE + 1):
-            cut = found.end()
+        for match in _SAFE_CUT.finditer(text, start + _PIECE // 2, start + _PIECE + 1):
+            cut = match.end()
         yield text[start:cut]
         start = cut
     yield text[start:]
@@ -82,15 +82,15 @@ def count(text: str) -> int:
     return (_loaded or _load())[1](text)
 
 
-def cut(text: str, most: int) -> str:
+def cut(text: str, maximum: int) -> str:
     """The longest beginning of the text that has at most so many tokens, to a character or two; all of it, if it has no more."""
     # A token is at least one byte.
-    if len(text) * 4 <= most or len(text.encode()) <= most or count(text) <= most:
+    if len(text) * 4 <= maximum or len(text.encode()) <= maximum or count(text) <= maximum:
         return text
-    low, high = 0, min(len(text), most * _LONGEST_TOKEN)
+    low, high = 0, min(len(text), maximum * _MAX_TOKEN_LENGTH)
     while low < high:
         middle = (low + high + 1) // 2
-        if count(text[:middle]) <= most:
+        if count(text[:middle]) <= maximum:
             low = middle
         else:
             high = middle - 1

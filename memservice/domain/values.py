@@ -60,7 +60,7 @@ def storable(text: str, limit: int) -> str:
 
 def printable(text: str) -> str:
     """`text` as a terminal or a log may show it: on as many lines as before, and with nothing in it that a terminal would obey."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 class _OutOfRange(ValueError):
@@ -122,7 +122,7 @@ def _too_many(text: str) -> bool:
     that people write hardly one has so many marks that it is looked at closely."""
     if text.count(",") + text.count("[") + text.count("{") <= JSON_VALUES_MAX:
         return False
-    marks = (1 for found in _STRING_OR_MARK.finditer(text) if found.end() - found.start() == 1)
+    marks = (1 for match in _STRING_OR_MARK.finditer(text) if match.end() - match.start() == 1)
     return next(islice(marks, JSON_VALUES_MAX, None), None) is not None
 
 

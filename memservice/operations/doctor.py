@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from memservice.domain.errors import ConfigurationError, Damaged, MemserviceError, NoStore, SchemaVersionError, Unavailable
-from memservice.domain.filters import all_of, where
+from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare
 from memservice.domain.records import ACTIVE, BUILDING, FAILED, PENDING, RETIRED, Space, Task
 from memservice.operations import reembed
@@ -25,7 +25,7 @@ from memservice.settings import Settings
 from memservice.spi.base import RESTORE
 from memservice.spi.capabilities import Capability
 from memservice.spi.rows import BY_KEY, Order
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.worker import (
     heartbeats,
     rq_queues,
@@ -129,20 +129,20 @@ def _built(rt: Runtime) -> Iterator[Check]:
 
 def _vectors(rt: Runtime) -> Iterator[Check]:
     """Does the index answer, and has it what it should have?"""
-    chosen = where(state=ACTIVE, embedder=rt.embedder.id)
-    with rt.storage.read() as view:
-        spaces = view.rows.page(Space, where(state=ACTIVE), BY_KEY, SPACES)
-        misfits = [view.rows.get(Space, all_of(chosen, Compare("dimension", how, rt.embedder.dimension))) for how in _OTHER]
-        inside = sum(rt.vectors.count(view, space) for space in spaces) if rt.vectors_transactional else 0
+    chosen = equals(state=ACTIVE, embedder=rt.embedder.id)
+    with rt.storage.read() as tx:
+        spaces = tx.rows.page(Space, equals(state=ACTIVE), BY_KEY, SPACES)
+        misfits = [tx.rows.get(Space, all_of(chosen, Compare("dimension", how, rt.embedder.dimension))) for how in _OTHER]
+        inside = sum(rt.vectors.count(tx, space) for space in spaces) if rt.vectors_transactional else 0
     if rt.vectors_transactional:
-        asked = Check("vectors", OK, f"{_index_of(rt)}, {inside} vectors in {len(spaces)} spaces looked at")
+        check = Check("vectors", OK, f"{_index_of(rt)}, {inside} vectors in {len(spaces)} spaces looked at")
     else:
-        asked = _asked(rt, spaces)
+        check = _asked(rt, spaces)
     misfit = next((space for space in misfits if space is not None), None)
-    if asked.state == OK and misfit is not None:
+    if check.state == OK and misfit is not None:
         found = f"{_index_of(rt)}: some are of dimension {misfit.dimension}, and those of {rt.embedder.id} of {rt.embedder.dimension}"
-        asked = Check("vectors", DEGRADED, found, "configure the dimension that they have, or make them anew: `memservice reembed`")
-    yield asked
+        check = Check("vectors", DEGRADED, found, "configure the dimension that they have, or make them anew: `memservice reembed`")
+    yield check
 
 
 _OTHER: tuple[Literal["lt", "gt"], ...] = ("lt", "gt")
@@ -202,10 +202,10 @@ def _chosen(rt: Runtime) -> Check:
 
 
 def _embedders(rt: Runtime) -> Iterator[Check]:
-    with rt.storage.read() as view:
-        used = view.spaces.embedders_in_use()
-        unfinished = view.rows.get(Space, where(state=(BUILDING, RETIRED)))
-        moving = unfinished is not None and _is_leased(view, reembed.unit_of(unfinished.workspace_key), rt.clock())
+    with rt.storage.read() as tx:
+        used = tx.spaces.embedders_in_use()
+        unfinished = tx.rows.get(Space, equals(state=(BUILDING, RETIRED)))
+        moving = unfinished is not None and _is_leased(tx, reembed.unit_of(unfinished.workspace_key), rt.clock())
     if unfinished is not None and not moving:
         yield Check(
             "embedder",
@@ -238,8 +238,8 @@ def _embedders(rt: Runtime) -> Iterator[Check]:
 _ANEW = "configure the embedder that made them, or make them anew: `memservice reembed --to`, and the name that `EMBEDDER` has"
 
 
-def _is_leased(view: View, unit: str, now: datetime) -> bool:
-    return any(lease.unit == unit and lease.expires_at > now for lease in view.tasks.leases())
+def _is_leased(tx: Transaction, unit: str, now: datetime) -> bool:
+    return any(lease.unit == unit and lease.expires_at > now for lease in tx.tasks.leases())
 
 
 def _queues(settings: Settings) -> Iterator[Check]:
@@ -267,31 +267,29 @@ def _queues(settings: Settings) -> Iterator[Check]:
 def _workers(rt: Runtime) -> Iterator[Check]:
     if Capability.SHARED not in rt.storage.capabilities:
         return
-    with rt.storage.read() as view:
-        found = heartbeats.workers(view, rt.clock())
-    if not found:
+    with rt.storage.read() as tx:
+        workers = heartbeats.workers(tx, rt.clock())
+    if not workers:
         yield Check("workers", DEGRADED, "none: what is written is stored, nothing is derived from it", "start `memservice worker`")
         return
-    differ = [worker.name for worker in found if (worker.reasoners, worker.embedder) != (dict(rt.reasoners), rt.embedder.id)]
+    differ = [worker.name for worker in workers if (worker.reasoners, worker.embedder) != (dict(rt.reasoners), rt.embedder.id)]
     if differ:
         yield Check(
             "workers",
             DEGRADED,
-            f"{len(found)}, of which {len(differ)} would use other models than this process ({', '.join(differ)})",
+            f"{len(workers)}, of which {len(differ)} would use other models than this process ({', '.join(differ)})",
             "give all processes the same settings, and start those again that have older ones",
         )
     else:
-        yield Check("workers", OK, str(len(found)))
+        yield Check("workers", OK, str(len(workers)))
 
 
 def _work(rt: Runtime) -> Iterator[Check]:
     now = rt.clock()
-    with rt.storage.read() as view:
-        taken = {lease.unit for lease in view.tasks.leases() if lease.expires_at > now}
-        due = view.rows.page(
-            Task, all_of(where(state=PENDING), Compare("not_before", "lte", now)), (Order("not_before"), Order("key")), 100
-        )
-        failed = view.rows.count(Task, where(state=FAILED))
+    with rt.storage.read() as tx:
+        taken = {lease.unit for lease in tx.tasks.leases() if lease.expires_at > now}
+        due = tx.rows.page(Task, all_of(equals(state=PENDING), Compare("not_before", "lte", now)), (Order("not_before"), Order("key")), 100)
+        failed = tx.rows.count(Task, equals(state=FAILED))
     waiting = [task for task in due if task.unit not in taken]
     lag = max((now - task.due_since for task in waiting), default=timedelta())
     if lag > LAG:
@@ -304,8 +302,8 @@ def _work(rt: Runtime) -> Iterator[Check]:
 
 def _clock(rt: Runtime) -> Iterator[Check]:
     """Rows from the future, among the newest, say that this clock, or that of a process that wrote them, is wrong or was."""
-    with rt.storage.read() as view:
-        newest = view.rows.page(Task, order=(Order("key", descending=True),), limit=NEWEST)
+    with rt.storage.read() as tx:
+        newest = tx.rows.page(Task, order=(Order("key", descending=True),), limit=NEWEST)
     ahead = max((task.created_at - rt.clock() for task in newest), default=timedelta())
     if ahead > LAG:
         yield Check(

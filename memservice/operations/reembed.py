@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from memservice.domain.errors import ConfigurationError, Unavailable
-from memservice.domain.filters import Node, all_of, where
+from memservice.domain.filters import Condition, all_of, equals
 from memservice.domain.filters.ast import Compare
 from memservice.domain.records import ACTIVE, BUILDING, LIVE, RETIRED, Conclusion, Document, Lease, Message, Space, Workspace
 from memservice.pipeline.handler import backoff
@@ -34,7 +34,7 @@ from memservice.services.workspaces import not_found
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Embedder
 from memservice.spi.llm import ModelFailure
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.telemetry.context import Reason, embedding_for
 from memservice.worker import retention
 from memservice.worker.runner import (
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("memservice.reembed")
 
 RECORDS: dict[Kind, type[Any]] = {MESSAGE: Message, CONCLUSION: Conclusion, DOCUMENT: Document}
-ROWS_AT_ONCE = 100
+BATCH_SIZE = 100
 """Texts that are embedded, and stored, at once."""
 GRACE_SECONDS = 2.0
 """After the change, until every request that had read which space is the active one has ended."""
@@ -76,34 +76,34 @@ class Erased(Exception):
     """The workspace was deleted while it was moved."""
 
 
-def unit_of(workspace: int) -> str:
+def unit_of(workspace_key: int) -> str:
     """The unit whose lease the mover of a workspace holds."""
-    return f"reembed:{workspace}"
+    return f"reembed:{workspace_key}"
 
 
 def chosen(rt: Runtime, slugs: Sequence[str] = ()) -> list[Workspace]:
     """The workspaces of these ids, or all of them. Raises `NotFound`."""
-    with rt.storage.read() as view:
+    with rt.storage.read() as tx:
         if not slugs:
-            return view.rows.page(Workspace, where(state=ACTIVE))
-        found = {slug: view.workspaces.by_slug(slug) for slug in slugs}
-    return [_present(slug, place) for slug, place in found.items()]
+            return tx.rows.page(Workspace, equals(state=ACTIVE))
+        found = {slug: tx.workspaces.by_slug(slug) for slug in slugs}
+    return [_present(slug, workspace) for slug, workspace in found.items()]
 
 
-def _present(slug: str, place: Workspace | None) -> Workspace:
-    if place is None:
+def _present(slug: str, workspace: Workspace | None) -> Workspace:
+    if workspace is None:
         raise not_found(slug)
-    return place
+    return workspace
 
 
-def rows_of(rt: Runtime, target: Embedder, workspace: int) -> int:
+def rows_of(rt: Runtime, target: Embedder, workspace_key: int) -> int:
     """How many rows `build`, and again `settle`, looks at."""
-    with rt.storage.read() as view:
-        return sum(view.rows.count(RECORDS[kind], _rows(kind, workspace)) for kind in _kinds(rt, target))
+    with rt.storage.read() as tx:
+        return sum(tx.rows.count(RECORDS[kind], _rows(kind, workspace_key)) for kind in _kinds(rt, target))
 
 
 @contextmanager
-def held(rt: Runtime, workspace: int, waiting: Callable[[], None] = lambda: None) -> Iterator[Lease]:
+def held(rt: Runtime, workspace_key: int, waiting: Callable[[], None] = lambda: None) -> Iterator[Lease]:
     """The lease on moving a workspace. Waits while another process has it, having called `waiting` once."""
     mine = lease_owner.this_process()
     seconds = rt.settings.deriver.stale_session_timeout_minutes * 60
@@ -111,7 +111,7 @@ def held(rt: Runtime, workspace: int, waiting: Callable[[], None] = lambda: None
     try:
         while True:
             retention.free_abandoned(rt)
-            lease = rt.storage.write(lambda view: view.tasks.claim(unit_of(workspace), mine, rt.clock(), seconds))
+            lease = rt.storage.write(lambda tx: tx.tasks.claim(unit_of(workspace_key), mine, rt.clock(), seconds))
             if lease is not None:
                 break
             if not told:
@@ -123,37 +123,37 @@ def held(rt: Runtime, workspace: int, waiting: Callable[[], None] = lambda: None
             yield lease
         finally:
             heartbeat.end()
-            rt.storage.write(lambda view: view.tasks.release(lease))
+            rt.storage.write(lambda tx: tx.tasks.release(lease))
     finally:
         lease_owner.ended(mine)
 
 
-def build(rt: Runtime, target: Embedder, place: Workspace, lease: Lease, progress: Progress) -> list[Moved]:
+def build(rt: Runtime, target: Embedder, workspace: Workspace, lease: Lease, progress: Progress) -> list[Moved]:
     """Give a workspace vectors by the target, and let them change places with those that it is answered from. Returns what was moved:
     nothing if it had been before."""
-    _drop_retired(rt, place.key)
+    _drop_retired(rt, workspace.key)
     moved = []
     dimension = target.dimension  # a remote embedder may have to be asked, which no transaction waits for
     for kind in RECORDS:
         wanted = kind in _kinds(rt, target)
-        before = rt.storage.write(lambda view, k=kind, w=wanted: _begin(rt, view, lease, place, k, target, dimension, w))  # type: ignore[misc]
+        before = rt.storage.write(lambda tx, k=kind, w=wanted: _begin(rt, tx, lease, workspace, k, target, dimension, w))  # type: ignore[misc]
         if before is None:
             continue
         made = 0
         if before.building is not None:
-            made = _fill(rt, target, place, before.building, lease, progress)
-            rt.storage.write(lambda view, b=before: _change_places(view, lease, place, b))  # type: ignore[misc]
+            made = _fill(rt, target, workspace, before.building, lease, progress)
+            rt.storage.write(lambda tx, b=before: _change_places(tx, lease, workspace, b))  # type: ignore[misc]
         moved.append(Moved(kind, before.active.embedder if before.active else None, made))
     return moved
 
 
-def settle(rt: Runtime, target: Embedder, place: Workspace, lease: Lease, progress: Progress) -> int:
+def settle(rt: Runtime, target: Embedder, workspace: Workspace, lease: Lease, progress: Progress) -> int:
     """Make the vectors that the target's active spaces lack, and drop the retired ones. Returns how many were made. To be called
     `GRACE_SECONDS` after `build`."""
-    with rt.storage.read() as view:
-        spaces = [space for space in view.spaces.of_workspace(place.key) if space.state == ACTIVE and space.embedder == target.id]
-    made = sum(_fill(rt, target, place, space, lease, progress) for space in spaces)
-    _drop_retired(rt, place.key)
+    with rt.storage.read() as tx:
+        spaces = [space for space in tx.spaces.of_workspace(workspace.key) if space.state == ACTIVE and space.embedder == target.id]
+    made = sum(_fill(rt, target, workspace, space, lease, progress) for space in spaces)
+    _drop_retired(rt, workspace.key)
     return made
 
 
@@ -163,10 +163,10 @@ def _kinds(rt: Runtime, target: Embedder) -> Sequence[Kind]:
     return (MESSAGE, CONCLUSION, DOCUMENT) if messages else (CONCLUSION, DOCUMENT)
 
 
-def _rows(kind: Kind, workspace: int, after: int = 0) -> Node:
+def _rows(kind: Kind, workspace_key: int, after: int = 0) -> Condition:
     """The rows of a kind that have vectors."""
-    mine = all_of(where(workspace_key=workspace), Compare("key", "gt", after))
-    return all_of(mine, where(state=LIVE)) if kind == CONCLUSION else mine
+    mine = all_of(equals(workspace_key=workspace_key), Compare("key", "gt", after))
+    return all_of(mine, equals(state=LIVE)) if kind == CONCLUSION else mine
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,67 +177,69 @@ class _Before:
 
 
 def _begin(
-    rt: Runtime, view: View, lease: Lease, place: Workspace, kind: Kind, target: Embedder, dimension: int, wanted: bool
+    rt: Runtime, tx: Transaction, lease: Lease, workspace: Workspace, kind: Kind, target: Embedder, dimension: int, wanted: bool
 ) -> _Before | None:
     """Find or make the space to fill; None if there is nothing to move."""
-    _require(view, lease)
-    if view.workspaces.by_slug(place.slug, lock=True) is None:
+    _require(tx, lease)
+    if tx.workspaces.by_slug(workspace.slug, lock=True) is None:
         return None
-    active = view.spaces.active(place.key, kind)
-    spaces = [space for space in view.spaces.of_workspace(place.key) if space.kind == kind]
+    active = tx.spaces.active(workspace.key, kind)
+    spaces = [space for space in tx.spaces.of_workspace(workspace.key) if space.kind == kind]
     building = None
     for space in spaces:
         if space.state == BUILDING and wanted and (space.embedder, space.dimension) == (target.id, dimension):
             building = space
         elif space.state == BUILDING:
-            view.spaces.save(replace(space, state=RETIRED))  # of a move to somewhere else that was not finished
+            tx.spaces.save(replace(space, state=RETIRED))  # of a move to somewhere else that was not finished
     if not wanted:
         if active is None:
             return None
-        view.spaces.save(replace(active, state=RETIRED))
+        tx.spaces.save(replace(active, state=RETIRED))
         return _Before(active, None)
     if active is not None and active.embedder == target.id:
         if active.dimension != dimension:
             raise ConfigurationError(
-                f"the embedder {target.id!r} makes vectors of dimension {dimension}, but those of workspace {place.slug!r} by the same "
+                f"the embedder {target.id!r} makes vectors of dimension {dimension}, but those of workspace {workspace.slug!r} by the same "
                 f"name have {active.dimension}: another model answers to its name"
             )
         return None
-    if active is None and not view.rows.page(RECORDS[kind], _rows(kind, place.key), limit=1):
+    if active is None and not tx.rows.page(RECORDS[kind], _rows(kind, workspace.key), limit=1):
         return None  # whoever writes first makes the space
     if building is None:
-        space = Space(workspace_key=place.key, kind=kind, embedder=target.id, dimension=dimension, state=BUILDING, created_at=rt.clock())
-        building = view.spaces.save(space)
+        space = Space(
+            workspace_key=workspace.key, kind=kind, embedder=target.id, dimension=dimension, state=BUILDING, created_at=rt.clock()
+        )
+        building = tx.spaces.save(space)
     return _Before(active, building)
 
 
-def _change_places(view: View, lease: Lease, place: Workspace, before: _Before) -> None:
+def _change_places(tx: Transaction, lease: Lease, workspace: Workspace, before: _Before) -> None:
     """The moment from which a workspace is answered from the new vectors."""
-    _require(view, lease)
+    _require(tx, lease)
     assert before.building is not None
-    active = view.spaces.active(place.key, before.building.kind)
+    active = tx.spaces.active(workspace.key, before.building.kind)
     if active is not None:
-        view.spaces.save(replace(active, state=RETIRED))
-    if not view.rows.change(Space, where(key=before.building.key, state=BUILDING), state=ACTIVE):
-        raise Erased(place.slug)
+        tx.spaces.save(replace(active, state=RETIRED))
+    if not tx.rows.change(Space, equals(key=before.building.key, state=BUILDING), state=ACTIVE):
+        raise Erased(workspace.slug)
 
 
-def _fill(rt: Runtime, target: Embedder, place: Workspace, space: Space, lease: Lease, progress: Progress) -> int:
+def _fill(rt: Runtime, target: Embedder, workspace: Workspace, space: Space, lease: Lease, progress: Progress) -> int:
     """Make the vectors that the space lacks, and take out those whose rows are gone; returns how many were made. Rows that are stored
     while the last batch is made stay without."""
     kind: Kind = space.kind  # type: ignore[assignment]  # it is one of the three
     made, after = 0, 0
     while True:
-        with rt.storage.read() as view:
-            rows = view.rows.page(RECORDS[kind], _rows(kind, place.key, after), limit=ROWS_AT_ONCE)
-            end = rows[-1].key if len(rows) == ROWS_AT_ONCE else None
-            inside = None if not rt.vectors_transactional else _keys(rt, view, space, after, end)
+        with rt.storage.read() as tx:
+            rows = tx.rows.page(RECORDS[kind], _rows(kind, workspace.key, after), limit=BATCH_SIZE)
+            end = rows[-1].key if len(rows) == BATCH_SIZE else None
+            inside = None if not rt.vectors_transactional else _keys(rt, tx, space, after, end)
         if inside is None:
             inside = _keys(rt, None, space, after, end)
         missing = [row for row in rows if row.key not in inside and row.content.strip()]
         gone = sorted(inside - {row.key for row in rows})
         if missing or gone:
-            vectors = _vectors(rt, target, place, space, missing)
+            vectors = _vectors(rt, target, workspace, space, missing)
             _store(rt, space, lease, kind, missing, vectors, gone)
         made += len(missing)
         progress(len(rows))
@@ -246,24 +248,24 @@ def _fill(rt: Runtime, target: Embedder, place: Workspace, space: Space, lease: 
         after = end
 
 
-def _keys(rt: Runtime, view: View | None, space: Space, after: int, end: int | None) -> set[int]:
+def _keys(rt: Runtime, tx: Transaction | None, space: Space, after: int, end: int | None) -> set[int]:
     """Keys that the space has behind `after`, up to and with `end`."""
     found: set[int] = set()
     while True:
-        some = rt.vectors.keys(view, space, after, limit=ROWS_AT_ONCE)
+        some = rt.vectors.keys(tx, space, after, limit=BATCH_SIZE)
         found.update(key for key in some if end is None or key <= end)
-        if len(some) < ROWS_AT_ONCE or (end is not None and some[-1] >= end):
+        if len(some) < BATCH_SIZE or (end is not None and some[-1] >= end):
             return found
         after = some[-1]
 
 
-def _vectors(rt: Runtime, target: Embedder, place: Workspace, space: Space, rows: Sequence[embed.Row]) -> Sequence[Vector]:
+def _vectors(rt: Runtime, target: Embedder, workspace: Workspace, space: Space, rows: Sequence[embed.Row]) -> Sequence[Vector]:
     """The rows' vectors, in order. An embedder that fails is asked again after a while; then the last error is told."""
     if not rows:
         return []
     for attempt in range(1, TRIES + 1):
         try:
-            with embedding_for(Reason("vector_sync", place.key, place.slug)):
+            with embedding_for(Reason("vector_sync", workspace.key, workspace.slug)):
                 return embed.made(rt, space, target, rows)
         except ConfigurationError:
             raise
@@ -275,7 +277,7 @@ def _vectors(rt: Runtime, target: Embedder, place: Workspace, space: Space, rows
                     "answers, and it goes on where it was"
                 ) from error
             asked = error.retry_after if isinstance(error, ModelFailure) else None
-            pause = max(backoff(rt, attempt), min(asked or 0.0, embed.LONGEST_ASKED_PAUSE))
+            pause = max(backoff(rt, attempt), min(asked or 0.0, embed.MAX_ASKED_PAUSE))
             log.warning("the embedder %s failed (%s): trying again in %.0f s", target.id, type(error).__name__, pause)
             time.sleep(pause)
     raise AssertionError("the last try returns or raises")
@@ -284,50 +286,50 @@ def _vectors(rt: Runtime, target: Embedder, place: Workspace, space: Space, rows
 def _store(
     rt: Runtime, space: Space, lease: Lease, kind: Kind, rows: Sequence[embed.Row], vectors: Sequence[Vector], gone: Sequence[int]
 ) -> None:
-    made = embed.vector_rows(rows, vectors)
+    vector_rows = embed.vector_rows(rows, vectors)
     keys = [row.key for row in rows]
 
-    def left(view: View) -> set[int]:
+    def left(tx: Transaction) -> set[int]:
         """Rows may have been erased, and others stored, since they were read."""
-        return {row.key for row in embed.rows_of(view, kind, [*keys, *gone])}
+        return {row.key for row in embed.rows_of(tx, kind, [*keys, *gone])}
 
-    def transactionally(view: View) -> None:
-        _require(view, lease)
-        if embed.stored(view, space) is None:
+    def transactionally(tx: Transaction) -> None:
+        _require(tx, lease)
+        if embed.stored(tx, space) is None:
             raise Erased(space.kind)
-        there = left(view)
-        rt.vectors.upsert(view, space, [row for row in made if row.key in there])
-        rt.vectors.delete(view, space, [key for key in gone if key not in there])
+        there = left(tx)
+        rt.vectors.upsert(tx, space, [row for row in vector_rows if row.key in there])
+        rt.vectors.delete(tx, space, [key for key in gone if key not in there])
 
     if rt.vectors_transactional:
         rt.storage.write(transactionally)
         return
-    rt.storage.write(lambda view: _require(view, lease))
-    rt.vectors.upsert(None, space, made)
-    with rt.storage.read() as view:
-        there = left(view)
-        erased = embed.stored(view, space) is None
+    rt.storage.write(lambda tx: _require(tx, lease))
+    rt.vectors.upsert(None, space, vector_rows)
+    with rt.storage.read() as tx:
+        there = left(tx)
+        erased = embed.stored(tx, space) is None
     rt.vectors.delete(None, space, [key for key in [*keys, *gone] if key not in there])
     if erased:
         rt.vectors.drop(None, space)
         raise Erased(space.kind)
 
 
-def _require(view: View, lease: Lease) -> None:
-    if not view.tasks.holds(lease):
+def _require(tx: Transaction, lease: Lease) -> None:
+    if not tx.tasks.holds(lease):
         raise LeaseLost(lease.unit)
 
 
-def _drop_retired(rt: Runtime, workspace: int) -> None:
-    with rt.storage.read() as view:
-        retired: Iterable[Space] = [space for space in view.spaces.of_workspace(workspace) if space.state == RETIRED]
+def _drop_retired(rt: Runtime, workspace_key: int) -> None:
+    with rt.storage.read() as tx:
+        retired: Iterable[Space] = [space for space in tx.spaces.of_workspace(workspace_key) if space.state == RETIRED]
     for space in retired:
         if not rt.vectors_transactional:
             rt.vectors.drop(None, space)
-        rt.storage.write(lambda view, space=space: _drop(rt, view, space))  # type: ignore[misc]
+        rt.storage.write(lambda tx, space=space: _drop(rt, tx, space))  # type: ignore[misc]
 
 
-def _drop(rt: Runtime, view: View, space: Space) -> None:
+def _drop(rt: Runtime, tx: Transaction, space: Space) -> None:
     if rt.vectors_transactional:
-        rt.vectors.drop(view, space)
-    view.rows.delete(Space, where(key=space.key))
+        rt.vectors.drop(tx, space)
+    tx.rows.delete(Space, equals(key=space.key))

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from memservice.domain.records import Task
 from memservice.runtime import Runtime
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.telemetry.events import Event
 
 Outcome = dict[str, Any]
@@ -29,20 +29,20 @@ class Prepared:
     """The work on a batch is done; `store` writes its results and returns the outcome. It may run more than once, so it has no
     effects outside the view."""
 
-    store: Callable[[View], Outcome | Unfinished]
+    store: Callable[[Transaction], Outcome | Unfinished]
     events: Callable[[Outcome], Iterable[Event]] | None = None
     """What operators are told of it. Called once, after the commit, with the outcome that was kept; not for a batch that was skipped."""
 
 
 def nothing(**why: Any) -> Prepared:
     """There is nothing to store, for a reason that is kept."""
-    return Prepared(lambda view: dict(why))
+    return Prepared(lambda tx: dict(why))
 
 
 class Failed(Exception):
     """Raised by `prepare`: the work failed, and something about that is to be stored with the failure."""
 
-    def record(self, view: View, rests: bool) -> None:
+    def record(self, tx: Transaction, rests: bool) -> None:
         """Store it, in the transaction that records the failure. `rests`: there will be no further try."""
 
 
@@ -57,25 +57,25 @@ class Handler(Protocol):
 
 
 @runtime_checkable
-class TellsOfRest(Handler, Protocol):
+class HandlesFailure(Handler, Protocol):
     """A handler of tasks whose final failure somebody looks for elsewhere than among the tasks."""
 
-    def rested(self, rt: Runtime, view: View, task: Task) -> None:
+    def on_failed(self, rt: Runtime, tx: Transaction, task: Task) -> None:
         """The task has failed for the last time; part of the transaction that puts it to rest."""
         ...
 
 
 @runtime_checkable
-class TellsOfGivingUp(Handler, Protocol):
+class ReportsFailure(Handler, Protocol):
     """A handler of tasks whose final failure operators are told of by an event."""
 
-    def gave_up(self, rt: Runtime, task: Task, error: Exception) -> Iterable[Event]:
+    def failure_events(self, rt: Runtime, task: Task, error: Exception) -> Iterable[Event]:
         """The task has failed for the last time, and rests. Called after the commit."""
         ...
 
 
 @runtime_checkable
-class Patient(Protocol):
+class HasRetryPolicy(Protocol):
     """A handler with a rule of its own for trying again."""
 
     def retry_after(self, rt: Runtime, attempts: int, error: Exception) -> float | None:
@@ -83,10 +83,10 @@ class Patient(Protocol):
         ...
 
 
-LONGEST_BACKOFF_SECONDS = 600.0
+MAX_BACKOFF_SECONDS = 600.0
 
 
 def backoff(rt: Runtime, attempts: int) -> float:
     """The ordinary pause, in seconds, after so many failed tries."""
-    pause: float = min(rt.settings.worker.retry_backoff_seconds * 2 ** min(attempts - 1, 30), LONGEST_BACKOFF_SECONDS)
+    pause: float = min(rt.settings.worker.retry_backoff_seconds * 2 ** min(attempts - 1, 30), MAX_BACKOFF_SECONDS)
     return pause * random.uniform(0.8, 1.2)

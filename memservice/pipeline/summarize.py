@@ -13,7 +13,7 @@ from memservice.reasoning import choice
 from memservice.runtime import Runtime
 from memservice.services.v1 import metamessages
 from memservice.spi.reasoner import Origin, Summarized, SummarizeRequest
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.telemetry.events import Event, SummaryCreated
 
 MAX_MESSAGES = 500
@@ -21,7 +21,7 @@ MAX_MESSAGES = 500
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _DueSummary:
     """One summary that is still needed."""
 
     kind: str
@@ -31,25 +31,25 @@ class _Wanted:
     instructions: str | None
 
 
-class Summarise:
+class Summarize:
     """Handler of `summary` tasks. A backlog collapses: of each kind only the newest summary is written."""
 
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
         return len(pending)
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
-        with rt.storage.read() as view:
-            session = view.sessions.by_key(tasks[0].session_key or 0)
+        with rt.storage.read() as tx:
+            session = tx.sessions.by_key(tasks[0].session_key or 0)
             if session is None or session.state == DELETING:
                 return nothing(skipped="the session is gone")
-            wanted = _wanted(view, session, tasks)
-            workspace = view.workspaces.by_key(session.workspace_key)
+            due_summaries = _due_summary(tx, session, tasks)
+            workspace = tx.workspaces.by_key(session.workspace_key)
         origin = Origin(session.workspace_key, workspace.slug if workspace else None)
         reasoner = rt.reasoner_for(choice.SUMMARIZE)
         limits = {SHORT: rt.settings.summary.max_tokens_short}
-        summaries: list[tuple[_Wanted, Summary]] = []
+        summaries: list[tuple[_DueSummary, Summary]] = []
         answers: dict[str, Summarized] = {}
-        for item in wanted:
+        for item in due_summaries:
             written = reasoner.summarize(
                 SummarizeRequest(
                     kind=item.kind,
@@ -64,16 +64,16 @@ class Summarise:
             if written.content.strip():
                 summaries.append((item, _summary(rt, session, item, written.content.strip(), written.spent.model)))
 
-        def store(view: View) -> Outcome:
+        def store(tx: Transaction) -> Outcome:
             stored: list[str] = []
             for item, summary in summaries:
                 # Another run may have covered more in the meantime; a message may have been deleted.
-                newest = view.summaries.of_session(session.key).get(item.kind)
+                newest = tx.summaries.of_session(session.key).get(item.kind)
                 if newest == item.previous:
-                    view.summaries.save(summary)
-                    metamessages.note_summary(rt, view, session, summary, len(item.messages))
+                    tx.summaries.save(summary)
+                    metamessages.note_summary(rt, tx, session, summary, len(item.messages))
                     stored.append(item.kind)
-            return {"wanted": len(wanted), "stored": len(stored)} | ({"kinds": stored} if stored else {})
+            return {"wanted": len(due_summaries), "stored": len(stored)} | ({"kinds": stored} if stored else {})
 
         def events(outcome: Outcome) -> Iterable[Event]:
             for item, _ in summaries:
@@ -83,38 +83,38 @@ class Summarise:
         return Prepared(store, events)
 
 
-def _wanted(view: View, session: Session, tasks: Sequence[Task]) -> list[_Wanted]:
-    triggers = view.messages.by_keys([task.message_key for task in tasks if task.message_key is not None])
+def _due_summary(tx: Transaction, session: Session, tasks: Sequence[Task]) -> list[_DueSummary]:
+    triggers = tx.messages.by_keys([task.message_key for task in tasks if task.message_key is not None])
     newest: dict[str, tuple[Message, str | None]] = {}
     for task in tasks:
         message = triggers.get(task.message_key or 0)
         for kind in task.payload.get("kinds", []) if message is not None else []:
             if message is not None and (kind not in newest or message.seq > newest[kind][0].seq):
                 newest[kind] = (message, task.payload.get("instructions"))
-    stored = view.summaries.of_session(session.key)
-    covered = view.messages.by_keys([summary.message_key for summary in stored.values()])
-    return [item for kind in sorted(newest) if (item := _needed(view, session, kind, *newest[kind], stored, covered)) is not None]
+    stored = tx.summaries.of_session(session.key)
+    covered = tx.messages.by_keys([summary.message_key for summary in stored.values()])
+    return [item for kind in sorted(newest) if (item := _needed(tx, session, kind, *newest[kind], stored, covered)) is not None]
 
 
 def _needed(
-    view: View,
+    tx: Transaction,
     session: Session,
     kind: str,
     upto: Message,
     instructions: str | None,
     stored: Mapping[str, Summary],
     covered: Mapping[int, Message],
-) -> _Wanted | None:
+) -> _DueSummary | None:
     previous = stored.get(kind)
     last = covered.get(previous.message_key) if previous is not None else None
     start = last.seq if last is not None else 0
     if start >= upto.seq:
         return None
-    messages = view.messages.run(session.key, max(start + 1, upto.seq - MAX_MESSAGES + 1), upto.seq)
-    return _Wanted(kind, upto, messages, previous, instructions)
+    messages = tx.messages.run(session.key, max(start + 1, upto.seq - MAX_MESSAGES + 1), upto.seq)
+    return _DueSummary(kind, upto, messages, previous, instructions)
 
 
-def _created(origin: Origin, session: Session, item: _Wanted, written: Summarized) -> SummaryCreated:
+def _created(origin: Origin, session: Session, item: _DueSummary, written: Summarized) -> SummaryCreated:
     return SummaryCreated(
         parent_category="summary",
         agent_type="summarizer",
@@ -132,7 +132,7 @@ def _created(origin: Origin, session: Session, item: _Wanted, written: Summarize
     )
 
 
-def _summary(rt: Runtime, session: Session, item: _Wanted, content: str, model: str | None) -> Summary:
+def _summary(rt: Runtime, session: Session, item: _DueSummary, content: str, model: str | None) -> Summary:
     return Summary(
         workspace_key=session.workspace_key,
         session_key=session.key,

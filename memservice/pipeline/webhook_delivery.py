@@ -10,8 +10,8 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memservice.domain.failures import places
-from memservice.domain.filters import where
+from memservice.domain.failures import redacted_traceback
+from memservice.domain.filters import equals
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, DELETING, FAILED, PAUSED, PENDING, Delivery, Task, WebhookEndpoint
 from memservice.domain.values import storable
@@ -19,7 +19,7 @@ from memservice.pipeline.handler import Failed, Outcome, Prepared, nothing
 from memservice.runtime import Runtime
 from memservice.services.tasks import outbox
 from memservice.services.webhooks import IS_PAUSED, SECRET_PREFIX
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.spi.webhooks import Outcome as Answer
 from memservice.spi.webhooks import sender
 
@@ -27,7 +27,7 @@ log = logging.getLogger("memservice.webhooks")
 
 GROWTH = 3
 """Factor between two pauses."""
-LONGEST_PAUSE_SECONDS = 4 * 3600.0
+MAX_PAUSE_SECONDS = 4 * 3600.0
 MAX_ERROR = 2_000
 """Characters of an error that are kept."""
 
@@ -40,9 +40,9 @@ class Webhook:
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
         task = tasks[0]
-        with rt.storage.read() as view:
-            endpoint = view.webhooks.by_key(int(task.payload["endpoint"]))
-            workspace = None if endpoint is None else view.workspaces.by_key(endpoint.workspace_key)
+        with rt.storage.read() as tx:
+            endpoint = tx.webhooks.by_key(int(task.payload["endpoint"]))
+            workspace = None if endpoint is None else tx.workspaces.by_key(endpoint.workspace_key)
         if endpoint is None or workspace is None or workspace.state == DELETING:
             return nothing(skipped="the endpoint is gone")
         body = str(task.payload["body"]).encode()
@@ -52,13 +52,13 @@ class Webhook:
         if not answer.delivered:
             raise NotDelivered(rt, endpoint, attempt)
 
-        def store(view: View) -> Outcome:
-            present = view.webhooks.by_key(endpoint.key, lock=True)
+        def store(tx: Transaction) -> Outcome:
+            present = tx.webhooks.by_key(endpoint.key, lock=True)
             if present is None:
                 return {"skipped": "the endpoint is gone"}
-            view.webhooks.record(attempt)
+            tx.webhooks.record(attempt)
             if present.failures or present.state != ACTIVE:
-                view.webhooks.save(replace(present, failures=0, state=ACTIVE))
+                tx.webhooks.save(replace(present, failures=0, state=ACTIVE))
             return {"delivered": 1}
 
         return Prepared(store)
@@ -67,7 +67,7 @@ class Webhook:
         settings = rt.settings.webhook
         if attempts >= settings.max_attempts:
             return None
-        pause: float = min(settings.first_pause_seconds * GROWTH ** (attempts - 1), LONGEST_PAUSE_SECONDS)
+        pause: float = min(settings.first_pause_seconds * GROWTH ** (attempts - 1), MAX_PAUSE_SECONDS)
         return pause * random.uniform(0.8, 1.2)
 
 
@@ -76,7 +76,7 @@ def _deliver(rt: Runtime, endpoint: WebhookEndpoint, body: bytes, headers: Mappi
     try:
         return rt.webhook_transport(endpoint.url).deliver(endpoint.url, body, headers)
     except Exception as error:  # a transport may fail in any way, or be gone; that is an attempt like any other
-        log.error("the transport of an endpoint failed: %s\n%s", type(error).__name__, places(error))
+        log.error("the transport of an endpoint failed: %s\n%s", type(error).__name__, redacted_traceback(error))
         return Answer(error=f"{type(error).__name__}: {error}")
     finally:
         sender.reset(before)
@@ -93,24 +93,24 @@ class NotDelivered(Failed):
     def __str__(self) -> str:
         return self.attempt.error or f"the endpoint answered {self.attempt.status}"
 
-    def record(self, view: View, rests: bool) -> None:
-        present = view.webhooks.by_key(self.endpoint.key, lock=True)
+    def record(self, tx: Transaction, rests: bool) -> None:
+        present = tx.webhooks.by_key(self.endpoint.key, lock=True)
         if present is None:
             return
-        view.webhooks.record(self.attempt)
+        tx.webhooks.record(self.attempt)
         if not rests:
             return
         failures = present.failures + 1
         paused = failures >= self.rt.settings.webhook.pause_after
-        view.webhooks.save(replace(present, failures=failures, state=PAUSED if paused else present.state))
+        tx.webhooks.save(replace(present, failures=failures, state=PAUSED if paused else present.state))
         if paused:
-            _rest_too(self.rt, view, present)
+            _rest_too(self.rt, tx, present)
 
 
-def _rest_too(rt: Runtime, view: View, endpoint: WebhookEndpoint) -> None:
+def _rest_too(rt: Runtime, tx: Transaction, endpoint: WebhookEndpoint) -> None:
     """An endpoint is paused: what waits for it waits for somebody to have it delivered again."""
-    waiting = where(unit=outbox.webhook_unit(endpoint), state=PENDING)
-    view.rows.change(Task, waiting, state=FAILED, last_error=IS_PAUSED, finished_at=rt.clock())
+    waiting = equals(unit=outbox.webhook_unit(endpoint), state=PENDING)
+    tx.rows.change(Task, waiting, state=FAILED, last_error=IS_PAUSED, finished_at=rt.clock())
     log.warning("endpoint %s is paused: it failed too often. Deliver an event to it again to end the pause", endpoint.uid)
 
 

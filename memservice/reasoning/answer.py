@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from memservice.domain import tokens
 from memservice.domain.records import EXPLICIT
 from memservice.reasoning import render, structured
-from memservice.reasoning.client import Caller
+from memservice.reasoning.client import ModelClient
 from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import answer as prompt
-from memservice.reasoning.retrieval_tools import Lookups
+from memservice.reasoning.retrieval_tools import RetrievalTools
 from memservice.reasoning.tool_loop import (
     Bounds,
-    Loop,
-    Offer,
+    BoundTool,
+    ToolLoop,
 )
 from memservice.reasoning.transcript import called, name, stamp
 from memservice.settings.sections import DialecticLevel
@@ -23,7 +23,7 @@ from memservice.spi.llm import Completion, Turn
 from memservice.spi.reasoner import Answered, AnswerRequest
 
 PURPOSE = "dialectic.answer"
-FEW_TOOLS = ("minimal",)
+SEARCH_ONLY_LEVELS = ("minimal",)
 """Levels that may only search."""
 
 
@@ -34,10 +34,10 @@ def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
     in a stream, since it is of no use in parts and may have to be asked for again.
     """
     level: DialecticLevel = getattr(models.settings.dialectic.levels, request.level)
-    caller = Caller(models, PURPOSE, level.model_config, request.origin)
-    offers = _offers(models, request, level)
+    client = ModelClient(models, PURPOSE, level.model_config, request.origin)
+    bound_tools = _offers(models, request, level)
     writes_apart = request.stream or request.response_format is not None
-    task = (prompt.SAY_WHEN_READY if writes_apart else prompt.ANSWER_WHEN_READY) if offers else ""
+    task = (prompt.SAY_WHEN_READY if writes_apart else prompt.ANSWER_WHEN_READY) if bound_tools else ""
     turns, was_cut = opening(models, request, task)
     bounds = Bounds(
         iterations=level.max_tool_iterations,
@@ -47,50 +47,50 @@ def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
         result=models.settings.llm.max_tool_output_chars,
         tool_choice=level.tool_choice,
     )
-    loop = Loop(caller, turns, task, offers, bounds)
+    loop = ToolLoop(client, turns, task, bound_tools, bounds)
     try:
-        yield from _pieces(caller, loop, bounds, request, has_tools=bool(offers))
+        yield from _pieces(client, loop, bounds, request, has_tools=bool(bound_tools))
     except Exception:
         # What was done until then was paid for.
-        yield _took(caller, loop, request, was_cut)
+        yield _took(client, loop, request, was_cut)
         raise
-    yield _took(caller, loop, request, was_cut)
+    yield _took(client, loop, request, was_cut)
 
 
-def _pieces(caller: Caller, loop: Loop, bounds: Bounds, request: AnswerRequest, *, has_tools: bool) -> Iterator[str]:
+def _pieces(client: ModelClient, loop: ToolLoop, bounds: Bounds, request: AnswerRequest, *, has_tools: bool) -> Iterator[str]:
     done = loop.run() if has_tools else None
     if request.response_format is not None:
-        before = caller.spent
+        before = client.spent
         schema = request.response_format
-        value = structured.ask(caller, loop.told(prompt.ANSWER_AS_JSON), schema, max_output_tokens=bounds.output)
+        value = structured.ask(client, loop.transcript(prompt.ANSWER_AS_JSON), schema, max_output_tokens=bounds.output)
         loop.spend(before)
         yield json.dumps(value, ensure_ascii=False)
     elif done is not None and done.content.strip() and not request.stream:
         yield done.content
     else:
-        yield from _written(caller, loop, bounds, request.stream)
+        yield from _written(client, loop, bounds, request.stream)
 
 
-def _took(caller: Caller, loop: Loop, request: AnswerRequest, was_cut: bool) -> Answered:
-    return Answered(caller.spent, tuple(loop.steps), request.origin.run_id, loop.hit_input_cap or was_cut)
+def _took(client: ModelClient, loop: ToolLoop, request: AnswerRequest, was_cut: bool) -> Answered:
+    return Answered(client.spent, tuple(loop.steps), request.origin.run_id, loop.hit_input_cap or was_cut)
 
 
-def _offers(models: Models, request: AnswerRequest, level: DialecticLevel) -> list[Offer]:
+def _offers(models: Models, request: AnswerRequest, level: DialecticLevel) -> list[BoundTool]:
     if request.tools is None or level.tool_choice == "none":
         return []
-    lookups = Lookups(request.tools, models.settings.llm.max_message_content_chars, with_pair=request.subject is None)
-    return lookups.few() if request.level in FEW_TOOLS else lookups.all()
+    retrieval_tools = RetrievalTools(request.tools, models.settings.llm.max_message_content_chars, with_pair=request.subject is None)
+    return retrieval_tools.search_only() if request.level in SEARCH_ONLY_LEVELS else retrieval_tools.all()
 
 
-def _written(caller: Caller, loop: Loop, bounds: Bounds, stream: bool) -> Iterator[str]:
+def _written(client: ModelClient, loop: ToolLoop, bounds: Bounds, stream: bool) -> Iterator[str]:
     """The answer of a model that has no tools any more. One that says nothing is asked once more."""
     for last in (prompt.ANSWER_NOW, f"{prompt.ANSWER_NOW}\n\n{prompt.EMPTY}"):
-        before = caller.spent
-        turns, number = loop.told(last), len(loop.steps) + 1
+        before = client.spent
+        turns, number = loop.transcript(last), len(loop.steps) + 1
         if stream:
-            pieces: Iterator[str | Completion] = caller.stream(turns, max_output_tokens=bounds.output, iteration=number)
+            pieces: Iterator[str | Completion] = client.stream(turns, max_output_tokens=bounds.output, iteration=number)
         else:
-            pieces = iter([caller.complete(turns, max_output_tokens=bounds.output, iteration=number).content])
+            pieces = iter([client.complete(turns, max_output_tokens=bounds.output, iteration=number).content])
         blank, said = "", False
         for piece in pieces:
             if isinstance(piece, Completion):
@@ -111,10 +111,10 @@ def opening(models: Models, request: AnswerRequest, task: str) -> tuple[list[Tur
     if request.instructions and request.instructions.strip():
         system += prompt.INSTRUCTIONS.format(request.instructions.strip())
     question = prompt.QUESTION.format(render.text_of(request.question, len(request.question)))
-    most = models.settings.llm.max_message_content_chars
-    head = [_head(request), *_cards(request, most)]
+    maximum = models.settings.llm.max_message_content_chars
+    head = [_head(request), *_cards(request, maximum)]
     fixed = sum(tokens.count(text) + 2 for text in (system, *head, question, task))
-    sections, was_cut = _sections(request, most, models.settings.dialectic.max_input_tokens - fixed)
+    sections, was_cut = _sections(request, maximum, models.settings.dialectic.max_input_tokens - fixed)
     text = "\n\n".join(part for part in (*head, *sections, question) if part)
     return [Turn("system", system), Turn("user", text)], was_cut
 
@@ -129,23 +129,23 @@ def _head(request: AnswerRequest) -> str:
     return "\n".join([prompt.HEAD.format(now=now, who=who), *called(request.names)])
 
 
-def _cards(request: AnswerRequest, most: int) -> list[str]:
+def _cards(request: AnswerRequest, maximum: int) -> list[str]:
     return [
-        "\n".join([prompt.CARD.format(peer=name(peer)), *(f"- {render.text_of(line, most)}" for line in lines)])
-        for peer, lines in request.cards.items()
+        "\n".join([prompt.CARD.format(peer=name(peer_id)), *(f"- {render.text_of(line, maximum)}" for line in lines)])
+        for peer_id, lines in request.cards.items()
         if lines
     ]
 
 
-def _sections(request: AnswerRequest, most: int, room: int) -> tuple[list[str], bool]:
+def _sections(request: AnswerRequest, maximum: int, remaining: int) -> tuple[list[str], bool]:
     """What was found, as far as there is room: conclusions before messages, of both the best, of the session the latest."""
     with_pair = request.subject is None
     conclusions = [item for item in request.evidence if item.kind == "conclusion"]
     said = [item for item in request.evidence if item.kind == "message"]
-    stated = [render.conclusion(item, most, with_pair) for item in conclusions if item.level == EXPLICIT]
-    drawn = [render.conclusion(item, most, with_pair) for item in conclusions if item.level != EXPLICIT]
-    messages = [render.message(item, most) for item in said]
-    recent = [render.utterance(item, most) for item in request.recent if item.content.strip()]
+    stated = [render.conclusion(item, maximum, with_pair) for item in conclusions if item.level == EXPLICIT]
+    drawn = [render.conclusion(item, maximum, with_pair) for item in conclusions if item.level != EXPLICIT]
+    messages = [render.message(item, maximum) for item in said]
+    recent = [render.utterance(item, maximum) for item in request.recent if item.content.strip()]
     found: dict[str, list[str]] = {}
     was_cut = False
     for heading, lines, newest_last in (
@@ -154,7 +154,7 @@ def _sections(request: AnswerRequest, most: int, room: int) -> tuple[list[str], 
         (prompt.SAID, messages, False),
         (prompt.RECENT, recent, True),
     ):
-        kept, room = _that_fit(lines[::-1] if newest_last else lines, room - tokens.count(heading) - 2)
+        kept, remaining = _that_fit(lines[::-1] if newest_last else lines, remaining - tokens.count(heading) - 2)
         was_cut = was_cut or len(kept) < len(lines)
         found[heading] = kept[::-1] if newest_last else kept
     nothing = [] if stated or drawn or messages else [prompt.NOTHING]
@@ -163,11 +163,11 @@ def _sections(request: AnswerRequest, most: int, room: int) -> tuple[list[str], 
     return ["\n".join([heading, *found[heading]]) for heading in order if found[heading]] + nothing, was_cut
 
 
-def _that_fit(lines: Sequence[str], room: int) -> tuple[list[str], int]:
+def _that_fit(lines: Sequence[str], remaining: int) -> tuple[list[str], int]:
     kept: list[str] = []
     for line in lines:
-        room -= tokens.count(line) + 1
-        if room < 0:
+        remaining -= tokens.count(line) + 1
+        if remaining < 0:
             break
         kept.append(line)
-    return kept, max(0, room)
+    return kept, max(0, remaining)

@@ -46,9 +46,9 @@ def choose(settings: Settings) -> Mapping[str, str]:
     configured = {task: is_configured(settings.llm, model) for task, model in models.items()}
     missing = [task for task, found in configured.items() if not found]
     if wanted == LLM and missing:
-        place = f"LLM_{models[missing[0]].transport.upper()}"
+        location = f"LLM_{models[missing[0]].transport.upper()}"
         raise ConfigurationError(
-            f"REASONER = llm needs a model for {', '.join(missing)}: set {place}_API_KEY or {place}_BASE_URL, "
+            f"REASONER = llm needs a model for {', '.join(missing)}: set {location}_API_KEY or {location}_BASE_URL, "
             "or choose REASONER = auto, which does without one where none is configured"
         )
     return {task: LLM if found else WITHOUT_MODEL for task, found in configured.items()}

@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal
 
-from memservice.reasoning.models import Models, Target
+from memservice.reasoning.models import Models, ModelTarget
 from memservice.settings.models import ModelConfig
 from memservice.spi.llm import Completion, CompletionRequest, ModelCall, ModelFailure, Refusal, Tool, Turn
 from memservice.spi.reasoner import Origin, Spent
 
-LONGEST_ASKED_PAUSE = 60.0
+MAX_ASKED_PAUSE = 60.0
 """Seconds: a provider that asks for a longer pause is not waited for here."""
 
 
-class Caller:
+class ModelClient:
     """Asks the model of one task, for one request; not shared between threads.
 
     Up to `LLM_MAX_ATTEMPTS` tries, the last of them with the fallback model where there is one. A failure that trying again cannot mend
@@ -45,10 +45,10 @@ class Caller:
         iteration: int | None = None,
     ) -> Completion:
         """One answer. `max_output_tokens` is what the task wants; the model's own setting overrules it."""
-        tries = _Tries(self._models, self._first, self._fallback)
+        tries = _RetryPlan(self._models, self._first, self._fallback)
         while True:
             request = self._request(tries.target, turns, tools, tool_choice, schema, max_output_tokens)
-            note = _Note(self, tries, request, iteration, is_stream=False)
+            note = _CallRecord(self, tries, request, iteration, is_stream=False)
             try:
                 done = self._models.opened(tries.target).complete(request)
             except ModelFailure as error:
@@ -72,10 +72,10 @@ class Caller:
         iteration: int | None = None,
     ) -> Iterator[str | Completion]:
         """Pieces of an answer as they come, then the whole `Completion`. Once a piece was given there is no further try."""
-        tries = _Tries(self._models, self._first, self._fallback)
+        tries = _RetryPlan(self._models, self._first, self._fallback)
         while True:
             request = self._request(tries.target, turns, tools, tool_choice, schema, max_output_tokens)
-            note = _Note(self, tries, request, iteration, is_stream=True)
+            note = _CallRecord(self, tries, request, iteration, is_stream=True)
             begun = False
             done: Completion | None = None
             try:
@@ -106,7 +106,7 @@ class Caller:
 
     def _request(
         self,
-        target: Target,
+        target: ModelTarget,
         turns: Sequence[Turn],
         tools: Sequence[Tool],
         tool_choice: str | None,
@@ -124,7 +124,7 @@ class Caller:
             options=dict(target.options),
         )
 
-    def _spend(self, target: Target, done: Completion) -> None:
+    def _spend(self, target: ModelTarget, done: Completion) -> None:
         spent = self.spent
         self.spent = Spent(
             model=target.model,
@@ -147,10 +147,10 @@ def _closing(pieces: Iterator[str | Completion]) -> Iterator[Iterator[str | Comp
             close()
 
 
-class _Tries:
+class _RetryPlan:
     """Which model is asked next, and after what pause."""
 
-    def __init__(self, models: Models, first: Target, fallback: Target | None) -> None:
+    def __init__(self, models: Models, first: ModelTarget, fallback: ModelTarget | None) -> None:
         self.number = 1
         self.of = max(models.settings.llm.max_attempts, 1 if fallback is None else 2)
         self.target = first
@@ -164,7 +164,7 @@ class _Tries:
     def after(self, error: ModelFailure) -> None:
         """Go on to the next try, after its pause. Raises the error if there is none."""
         asked = error.retry_after or 0.0
-        hopeless = not error.retryable or asked > LONGEST_ASKED_PAUSE
+        hopeless = not error.retryable or asked > MAX_ASKED_PAUSE
         if isinstance(error, Refusal) or self.number >= self.of or (hopeless and (self._fallback is None or self.is_fallback)):
             raise error
         other = self._fallback is not None and not self.is_fallback and (hopeless or self.number + 1 == self.of)
@@ -182,15 +182,15 @@ class _Tries:
         return min(llm.retry_pause_seconds * 2.0 ** (self.number - 1), llm.retry_longest_pause_seconds)
 
 
-class _Note:
+class _CallRecord:
     """What is told of one try."""
 
-    def __init__(self, caller: Caller, tries: _Tries, request: CompletionRequest, iteration: int | None, is_stream: bool) -> None:
-        self._caller, self._target = caller, tries.target
+    def __init__(self, client: ModelClient, tries: _RetryPlan, request: CompletionRequest, iteration: int | None, is_stream: bool) -> None:
+        self._caller, self._target = client, tries.target
         self._began = time.monotonic()
-        origin = caller._origin
+        origin = client._origin
         self._call = ModelCall(
-            purpose=caller._purpose,
+            purpose=client._purpose,
             transport=tries.target.transport,
             model=tries.target.model,
             outcome="success",

@@ -15,17 +15,17 @@ from memservice.domain import tokens
 from memservice.domain.errors import Damaged, Unavailable
 from memservice.domain.records import CONTRADICTION, DEDUCTIVE, INDUCTIVE
 from memservice.reasoning import render
-from memservice.reasoning.client import Caller
-from memservice.reasoning.dream_draft import Notebook
+from memservice.reasoning.client import ModelClient
+from memservice.reasoning.dream_draft import DreamDraft
 from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import Prompt, tools
 from memservice.reasoning.prompts import consolidate as prompt
-from memservice.reasoning.retrieval_tools import Lookups
+from memservice.reasoning.retrieval_tools import RetrievalTools
 from memservice.reasoning.tool_loop import (
     Bounds,
-    Given,
-    Loop,
-    Offer,
+    BoundTool,
+    ToolLoop,
+    ToolResult,
 )
 from memservice.reasoning.transcript import name, stamp
 from memservice.settings.models import ModelConfig
@@ -68,11 +68,11 @@ def consolidate(models: Models, request: ConsolidateRequest) -> Consolidated:
     kinds = [CARD_REFRESH] if request.card_only else [DEDUCTION, INDUCTION]
     if (request.card_only and not request.write_card) or not (request.known or request.card_only):
         return Consolidated()
-    notebook = Notebook(request)
+    draft = DreamDraft(request)
     phases: list[Phase] = []
     failure: Exception | None = None
     for kind in kinds:
-        phase = _Phase(models, request, notebook, kind)
+        phase = _Phase(models, request, draft, kind)
         try:
             phase.run()
         except (Unavailable, Damaged):
@@ -86,9 +86,9 @@ def consolidate(models: Models, request: ConsolidateRequest) -> Consolidated:
     if failure is not None and all(phase.error is not None for phase in phases):
         raise failure
     return Consolidated(
-        created=tuple(notebook.created),
-        superseded=tuple(notebook.superseded.values()),
-        card=notebook.card,
+        created=tuple(draft.created),
+        superseded=tuple(draft.superseded.values()),
+        card=draft.card,
         spent=_sum([phase.spent for phase in phases]),
         phases=tuple(phases),
     )
@@ -97,15 +97,15 @@ def consolidate(models: Models, request: ConsolidateRequest) -> Consolidated:
 class _Phase:
     """One run of a model with the tools of a phase."""
 
-    def __init__(self, models: Models, request: ConsolidateRequest, notebook: Notebook, kind: _Kind) -> None:
+    def __init__(self, models: Models, request: ConsolidateRequest, draft: DreamDraft, kind: _Kind) -> None:
         self.error: str | None = None
         dream = models.settings.dream
         config = kind.config(dream)
-        self._settings, self._request, self._notebook, self._kind = models.settings, request, notebook, kind
+        self._settings, self._request, self._draft_of_dream, self._kind = models.settings, request, draft, kind
         self._most = models.settings.llm.max_message_content_chars
         self._model = models.target(config).model
-        self._caller = Caller(models, f"dream.{kind.name}", config, request.origin)
-        self._loop = Loop(
+        self._caller = ModelClient(models, f"dream.{kind.name}", config, request.origin)
+        self._loop = ToolLoop(
             self._caller,
             self._opening(),
             prompt.TASK[kind.name],
@@ -136,34 +136,34 @@ class _Phase:
             card_written=any(use.name == tools.UPDATE_PEER_CARD.name and use.results for use in uses),
         )
 
-    def _offers(self) -> list[Offer]:
-        kind, notebook = self._kind, self._notebook
-        offers = [Offer(tools.RECENT_CONCLUSIONS, self._recent)]
+    def _offers(self) -> list[BoundTool]:
+        kind, draft = self._kind, self._draft_of_dream
+        bound_tools = [BoundTool(tools.RECENT_CONCLUSIONS, self._recent)]
         if self._request.tools is not None:
-            memory, messages = Lookups(self._request.tools, self._most, keep=notebook.shows).few()
-            offers += [memory, messages] if kind.reads_messages else [memory]
+            memory, messages = RetrievalTools(self._request.tools, self._most, keep=draft.shows).search_only()
+            bound_tools += [memory, messages] if kind.reads_messages else [memory]
         if kind.creates:
             create = tools.create_conclusions(kind.creates)
-            offers.append(Offer(create, self._create))
+            bound_tools.append(BoundTool(create, self._create))
         if kind.supersedes:
-            offers.append(Offer(tools.SUPERSEDE_CONCLUSIONS, notebook.supersede))
+            bound_tools.append(BoundTool(tools.SUPERSEDE_CONCLUSIONS, draft.supersede))
         if kind.writes_card and self._request.write_card:
-            offers.append(Offer(tools.UPDATE_PEER_CARD, notebook.rewrite_card))
-        return offers
+            bound_tools.append(BoundTool(tools.UPDATE_PEER_CARD, draft.rewrite_card))
+        return bound_tools
 
-    def _create(self, given: Mapping[str, Any]) -> Given:
+    def _create(self, given: Mapping[str, Any]) -> ToolResult:
         model = self._caller.spent.model or self._model
-        return self._notebook.create(given, self._kind.creates, model, self._kind.prompt.version)
+        return self._draft_of_dream.create(given, self._kind.creates, model, self._kind.prompt.version)
 
     def _live(self) -> list[Known]:
         """What is held and has not given way in this dream, oldest first."""
-        return [row for row in self._request.known if row.uid not in self._notebook.superseded]
+        return [row for row in self._request.known if row.uid not in self._draft_of_dream.superseded]
 
-    def _recent(self, given: Mapping[str, Any]) -> Given:
-        usual, most = tools.LIMITS[tools.RECENT_CONCLUSIONS.name]
-        limit, skip = max(1, min(int(given.get("limit") or usual), most)), max(0, int(given.get("skip") or 0))
+    def _recent(self, given: Mapping[str, Any]) -> ToolResult:
+        usual, maximum = tools.LIMITS[tools.RECENT_CONCLUSIONS.name]
+        limit, skip = max(1, min(int(given.get("limit") or usual), maximum)), max(0, int(given.get("skip") or 0))
         rows = [row for row in reversed(self._live()) if given.get("level") in (None, row.level)][skip : skip + limit]
-        return Given([render.known(row, self._most) for row in rows], len(rows))
+        return ToolResult([render.known(row, self._most) for row in rows], len(rows))
 
     def _opening(self) -> list[Turn]:
         request, kind = self._request, self._kind
@@ -191,20 +191,20 @@ class _Phase:
         enough = self._settings.dream.surprisal.min_high_surprisal_for_replace
         if odd and len(self._request.surprising) >= enough:
             return parts
-        room = self._settings.dream.history_token_limit
+        remaining = self._settings.dream.history_token_limit
         lines: list[str] = []
         for row in reversed(live.values()):
             line = render.known(row, self._most)
-            room -= tokens.count(line) + 1
-            if room < 0 and lines:
+            remaining -= tokens.count(line) + 1
+            if remaining < 0 and lines:
                 break
             lines.append(line)
         return [*parts, "\n".join([prompt.NEWEST.format(total=len(live)), *reversed(lines)])]
 
     def _before(self) -> list[str]:
         """What the phase before did."""
-        made = [f"#{n} {row.level}: {render.text_of(row.content, self._most)}" for n, row in enumerate(self._notebook.created)]
-        gone = ", ".join(self._notebook.superseded)
+        made = [f"#{n} {row.level}: {render.text_of(row.content, self._most)}" for n, row in enumerate(self._draft_of_dream.created)]
+        gone = ", ".join(self._draft_of_dream.superseded)
         return (["\n".join([prompt.CREATED, *made])] if made else []) + ([prompt.SUPERSEDED.format(gone)] if gone else [])
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from memservice.domain import tokens
-from memservice.domain.derived_rules import LONGEST_CONTENT
+from memservice.domain.derived_rules import MAX_CONTENT_LENGTH
 from memservice.reasoning import structured
-from memservice.reasoning.client import Caller
+from memservice.reasoning.client import ModelClient
 from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import derive as prompt
 from memservice.reasoning.transcript import called, cut, name, transcript
@@ -17,7 +17,7 @@ from memservice.spi.llm import Turn
 from memservice.spi.reasoner import Derived, DeriveRequest, Statement, Utterance
 
 PURPOSE = "deriver.representation"
-MOST_STATEMENTS = 500
+MAX_STATEMENTS = 500
 """Of one answer; a batch of messages never states so much, so what is beyond is a model that cannot stop."""
 MARK_TOKENS = 5
 """Tokens of the number in front of a message, at most."""
@@ -29,11 +29,11 @@ def derive(models: Models, request: DeriveRequest) -> Derived:
     numbers = _numbers(request)
     if not numbers:
         return Derived([])
-    caller = Caller(models, PURPOSE, models.settings.deriver.model_config, request.origin)
+    client = ModelClient(models, PURPOSE, models.settings.deriver.model_config, request.origin)
     asked = prompt_of(request, models.settings.deriver.max_input_tokens)
-    answer = structured.ask(caller, asked.turns, prompt.SCHEMA)
+    answer = structured.ask(client, asked.turns, prompt.SCHEMA)
     statements = _statements(answer["statements"], {number: key for key, number in numbers.items()})
-    return Derived(statements, caller.spent, prompt.PROMPT.version, asked.scaffold_tokens, asked.hit_cap)
+    return Derived(statements, client.spent, prompt.PROMPT.version, asked.scaffold_tokens, asked.hit_cap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Asked:
     """Was something of the messages left out?"""
 
 
-def prompt_of(request: DeriveRequest, most: int) -> Asked:
+def prompt_of(request: DeriveRequest, maximum: int) -> Asked:
     """At most that many tokens, as far as the messages can be shortened."""
     system = prompt.PROMPT.text
     if request.instructions and request.instructions.strip():
         system += prompt.INSTRUCTIONS.format(request.instructions.strip())
     scaffold = tokens.count(system) + tokens.count(_user(request, []))
-    messages = _fitting(request, most - scaffold)
+    messages = _fitting(request, maximum - scaffold)
     return Asked([Turn("system", system), Turn("user", _user(request, messages))], scaffold, messages != list(request.messages))
 
 
@@ -75,21 +75,21 @@ def _user(request: DeriveRequest, messages: Sequence[Utterance]) -> str:
     )
 
 
-def _fitting(request: DeriveRequest, most: int) -> list[Utterance]:
+def _fitting(request: DeriveRequest, maximum: int) -> list[Utterance]:
     """The messages within a budget of tokens: context goes first, the oldest before the newer, then the texts are cut evenly."""
     numbers = _numbers(request)
     size = {message.key: tokens.count(transcript([message])) + MARK_TOKENS for message in request.messages}
     total = sum(size.values())
-    kept = []
+    utterances = []
     for message in request.messages:
-        if total > most and message.key not in numbers:
+        if total > maximum and message.key not in numbers:
             total -= size[message.key]
         else:
-            kept.append(message)
-    if total <= most:
-        return kept
-    share = most // len(kept)
-    return [replace(m, content=cut(m.content, max(1, share - (size[m.key] - tokens.count(m.content))))) for m in kept]
+            utterances.append(message)
+    if total <= maximum:
+        return utterances
+    share = maximum // len(utterances)
+    return [replace(m, content=cut(m.content, max(1, share - (size[m.key] - tokens.count(m.content))))) for m in utterances]
 
 
 def _statements(found: Sequence[Mapping[str, Any]], keys: Mapping[int, int]) -> list[Statement]:
@@ -97,10 +97,10 @@ def _statements(found: Sequence[Mapping[str, Any]], keys: Mapping[int, int]) -> 
     for item in found:
         content = item["content"].strip()
         cited = tuple(dict.fromkeys(keys[int(number)] for number in item["messages"] if int(number) in keys))
-        if not content or not cited or len(content) > LONGEST_CONTENT:
+        if not content or not cited or len(content) > MAX_CONTENT_LENGTH:
             continue
         same = " ".join(content.casefold().split())
-        if same not in statements and len(statements) >= MOST_STATEMENTS:
+        if same not in statements and len(statements) >= MAX_STATEMENTS:
             break
         before = statements.get(same, Statement(content, ()))
         statements[same] = Statement(before.content, tuple(dict.fromkeys((*before.message_keys, *cited))))

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memservice.domain.card_rules import KINDS, LONGEST_LINE, MAX_LINES, folded, is_good
-from memservice.domain.derived_rules import CONFIDENCES, LEAST_SOURCES, LONGEST_CONTENT, PATTERNS, USUAL_CONFIDENCE
+from memservice.domain.card_rules import KINDS, MAX_LINE_LENGTH, MAX_LINES, folded, is_good
+from memservice.domain.derived_rules import CONFIDENCES, MAX_CONTENT_LENGTH, MIN_SOURCES, PATTERNS, USUAL_CONFIDENCE
 from memservice.domain.ids import fingerprint
-from memservice.reasoning.tool_loop import Given
+from memservice.reasoning.tool_loop import ToolResult
 from memservice.spi.reasoner import ConsolidateRequest, Evidence, Statement, Superseded
 from memservice.spi.toolbox import ToolRefused
 
 
-class Notebook:
+class DreamDraft:
     """The conclusions that a dream makes and lets give way, and the card that it writes."""
 
     def __init__(self, request: ConsolidateRequest) -> None:
@@ -26,11 +26,11 @@ class Notebook:
 
     def shows(self, found: Sequence[Evidence]) -> list[Evidence]:
         """Those of the conclusions that did not give way in this dream. The model is shown them, so it may name them."""
-        kept = [item for item in found if item.uid not in self.superseded]
-        self._levels.update({item.uid: item.level or "" for item in kept})
-        return kept
+        evidence = [item for item in found if item.uid not in self.superseded]
+        self._levels.update({item.uid: item.level or "" for item in evidence})
+        return evidence
 
-    def create(self, given: Mapping[str, Any], levels: Sequence[str], model: str | None, version: str) -> Given:
+    def create(self, given: Mapping[str, Any], levels: Sequence[str], model: str | None, version: str) -> ToolResult:
         """New conclusions of those levels, by a model and under a version of its prompt. Each is judged by itself."""
         lines: list[str] = []
         made: list[str] = []
@@ -43,17 +43,17 @@ class Notebook:
             self.created.append(statement)
             made.append(statement.level)
             lines.append(f"Created #{len(self.created) - 1}: {_beginning(statement.content)}")
-        return Given(lines or ["No conclusions were given."], len(made), made)
+        return ToolResult(lines or ["No conclusions were given."], len(made), made)
 
     def _statement(self, item: Mapping[str, Any], levels: Sequence[str]) -> Statement:
         content, level = " ".join(item["content"].split()), item["level"]
-        if not content or len(content) > LONGEST_CONTENT:
-            raise ToolRefused(f"the content must have 1 to {LONGEST_CONTENT} characters")
-        if level not in levels or level not in LEAST_SOURCES:
+        if not content or len(content) > MAX_CONTENT_LENGTH:
+            raise ToolRefused(f"the content must have 1 to {MAX_CONTENT_LENGTH} characters")
+        if level not in levels or level not in MIN_SOURCES:
             raise ToolRefused(f"conclusions of level {level!r} are not made here; only {', '.join(levels)}")
         sources = tuple(dict.fromkeys(self._named(name) for name in item["source_ids"]))
-        if len(sources) < LEAST_SOURCES[level]:
-            raise ToolRefused(f"a conclusion of level {level} names at least {LEAST_SOURCES[level]} of the conclusions that it rests on")
+        if len(sources) < MIN_SOURCES[level]:
+            raise ToolRefused(f"a conclusion of level {level} names at least {MIN_SOURCES[level]} of the conclusions that it rests on")
         same = fingerprint(content)
         for number, other in enumerate(self.created):
             if other.level == level and fingerprint(other.content) == same:
@@ -70,7 +70,7 @@ class Notebook:
             confidence=(confidence if confidence in CONFIDENCES else USUAL_CONFIDENCE) if inductive else None,
         )
 
-    def supersede(self, given: Mapping[str, Any]) -> Given:
+    def supersede(self, given: Mapping[str, Any]) -> ToolResult:
         """Conclusions that give way. Each is judged by itself."""
         lines: list[str] = []
         gone: list[str] = []
@@ -83,7 +83,7 @@ class Notebook:
             self.superseded[step.old] = step
             gone.append(self._levels[step.old])
             lines.append(f"Superseded {step.old}" + (f" by {step.new}" if step.new else ""))
-        return Given(lines or ["No conclusions were given."], len(gone), gone)
+        return ToolResult(lines or ["No conclusions were given."], len(gone), gone)
 
     def _step(self, item: Mapping[str, Any]) -> Superseded:
         old = _plain(item["id"])
@@ -105,7 +105,7 @@ class Notebook:
                 following = None if step is None else step.new
         return Superseded(old, new, reason)
 
-    def rewrite_card(self, given: Mapping[str, Any]) -> Given:
+    def rewrite_card(self, given: Mapping[str, Any]) -> ToolResult:
         """The whole card. Lines that break the rules are dropped and told of; without a good one the card stays as it is."""
         kept: dict[str, str] = {}
         lines: list[str] = []
@@ -117,8 +117,8 @@ class Notebook:
             elif not is_good(text):
                 kinds = ", ".join(f"'{kind}: '" for kind in KINDS)
                 why = (
-                    f"it has more than {LONGEST_LINE} characters"
-                    if len(text) > LONGEST_LINE
+                    f"it has more than {MAX_LINE_LENGTH} characters"
+                    if len(text) > MAX_LINE_LENGTH
                     else f"it must begin with one of {kinds}, and text"
                 )
                 lines.append(f"Dropped ({_beginning(text)}): {why}")
@@ -127,9 +127,9 @@ class Notebook:
         if len(kept) > MAX_LINES:
             lines.append(f"Only the first {MAX_LINES} lines were kept.")
         if not kept:
-            return Given([*lines, "The card was left as it is."], 0)
+            return ToolResult([*lines, "The card was left as it is."], 0)
         self.card = list(kept.values())[:MAX_LINES]
-        return Given([*lines, f"The card has {len(self.card)} lines now."], len(self.card))
+        return ToolResult([*lines, f"The card has {len(self.card)} lines now."], len(self.card))
 
     def _named(self, name: str) -> str:
         """The uid of a conclusion, or the number of a created one."""

@@ -25,7 +25,7 @@ OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ModelTarget:
     """One model, as it is called."""
 
     transport: str
@@ -37,13 +37,13 @@ class Target:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def target(llm: Llm, choice: ModelChoice) -> Target:
+def target(llm: Llm, choice: ModelChoice) -> ModelTarget:
     """What a choice means: its own key and URL, else those of the `LLM_` section for its transport."""
     given = {name: getattr(choice, name) for name in OPTIONS}
     given["cache_policy"] = {name: value for name, value in choice.cache_policy.as_mapping().items() if value is not None}
     options = {name: value for name, value in given.items() if value is not None and value != () and value != {}}
     place = connection(llm, choice.transport, choice.overrides)
-    return Target(choice.transport, choice.model, place, choice.temperature, choice.max_output_tokens, options)
+    return ModelTarget(choice.transport, choice.model, place, choice.temperature, choice.max_output_tokens, options)
 
 
 def is_configured(llm: Llm, choice: ModelChoice) -> bool:
@@ -63,14 +63,14 @@ class Models:
         self._lock = threading.Lock()
         self._opened: dict[str, LanguageModel] = {}
 
-    def target(self, choice: ModelChoice) -> Target:
+    def target(self, choice: ModelChoice) -> ModelTarget:
         return target(self.settings.llm, choice)
 
-    def opened(self, wanted: Target) -> LanguageModel:
+    def opened(self, model_target: ModelTarget) -> LanguageModel:
         """The model behind a target. Raises `ConfigurationError` if no plugin offers its transport, or its settings are wrong."""
-        place = json.dumps([wanted.transport, wanted.connection], sort_keys=True)
+        location = json.dumps([model_target.transport, model_target.connection], sort_keys=True)
         with self._lock:
-            if place not in self._opened:
-                provider = self._plugins.language_model(wanted.transport)
-                self._opened[place] = self._plugins.open_provider(provider, wanted.connection, self.context)
-            return self._opened[place]
+            if location not in self._opened:
+                provider = self._plugins.language_model(model_target.transport)
+                self._opened[location] = self._plugins.open_provider(provider, model_target.connection, self.context)
+            return self._opened[location]

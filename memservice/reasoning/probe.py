@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memservice.reasoning.choice import LLM, models_of
-from memservice.reasoning.models import Models, Target
+from memservice.reasoning.models import Models, ModelTarget
 from memservice.reasoning.prompts import probe as prompt
 from memservice.spi.llm import CompletionRequest, Turn
 
@@ -23,7 +23,7 @@ class Answered:
 
 def ask(models: Models, chosen: Mapping[str, str]) -> list[Answered]:
     """One answer for each model that some task asks; `chosen` is the reasoner of each task."""
-    wanted: dict[tuple[str, str, str], Target] = {}
+    wanted: dict[tuple[str, str, str], ModelTarget] = {}
     for task, config in models_of(models.settings).items():
         if chosen[task] == LLM:
             target = models.target(config)
@@ -31,7 +31,7 @@ def ask(models: Models, chosen: Mapping[str, str]) -> list[Answered]:
     return [_answer(models, target) for target in wanted.values()] or [Answered(True, "none is configured: `extractive` does without")]
 
 
-def _answer(models: Models, target: Target) -> Answered:
+def _answer(models: Models, target: ModelTarget) -> Answered:
     name = f"{target.transport}/{target.model}"
     began = time.monotonic()
     request = CompletionRequest(model=target.model, turns=[Turn("user", prompt.QUESTION)], max_output_tokens=16, timeout=SECONDS)

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from memservice.domain.json_schema import misfit
-from memservice.reasoning.client import Caller
+from memservice.domain.json_schema import problem
+from memservice.reasoning.client import ModelClient
 from memservice.reasoning.prompts import again as prompt
 from memservice.spi.llm import Completion, Turn
 
@@ -29,7 +29,7 @@ class MalformedAnswer(Exception):
 
 
 def ask(
-    caller: Caller,
+    client: ModelClient,
     turns: Sequence[Turn],
     schema: dict[str, Any],
     *,
@@ -40,12 +40,12 @@ def ask(
     """The model's answer as a value that fits `schema`, and of which `check`, if given, finds nothing wrong.
 
     An answer that does not fit is asked for once more, with what is wrong about it. Raises MalformedAnswer if the second is no better,
-    and as `Caller.complete` does.
+    and as `ModelClient.complete` does.
     """
     asked = list(turns)
     problem = None
     for _ in range(2):
-        done = caller.complete(asked, schema=schema, max_output_tokens=max_output_tokens, iteration=iteration)
+        done = client.complete(asked, schema=schema, max_output_tokens=max_output_tokens, iteration=iteration)
         value, problem = _judged(done, schema, check)
         if problem is None:
             return value
@@ -59,7 +59,7 @@ def _judged(done: Completion, schema: dict[str, Any], check: Callable[[Any], str
         value = fitted(read_json(done.content), schema)
     except ValueError as error:
         return None, prompt.TOO_LONG if done.finish_reason in CUT_OFF else str(error)
-    return value, misfit(schema, value) or (None if check is None else check(value))
+    return value, problem(schema, value) or (None if check is None else check(value))
 
 
 def read_json(text: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memservice.domain import tokens
-from memservice.reasoning.client import Caller
+from memservice.reasoning.client import ModelClient
 from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import Prompt
 from memservice.reasoning.prompts import summarize as prompt
@@ -24,11 +24,11 @@ def summarize(models: Models, request: SummarizeRequest) -> Summarized:
     """A summary of at most `max_tokens`. Empty where no message says anything, or the model answers nothing."""
     if request.max_tokens < 1 or not any(message.content.strip() for message in request.messages):
         return Summarized("")
-    caller = Caller(models, f"summary.{request.kind}", models.settings.summary.model_config, request.origin)
+    client = ModelClient(models, f"summary.{request.kind}", models.settings.summary.model_config, request.origin)
     asked = turns(request)
-    done = caller.complete(asked, max_output_tokens=request.max_tokens)
+    done = client.complete(asked, max_output_tokens=request.max_tokens)
     scaffold = sum(tokens.count(turn.content) for turn in turns(replace(request, messages=[], previous=None)))
-    return Summarized(cut(done.content.strip(), request.max_tokens), caller.spent, prompt_of(request.kind).version, scaffold)
+    return Summarized(cut(done.content.strip(), request.max_tokens), client.spent, prompt_of(request.kind).version, scaffold)
 
 
 def prompt_of(kind: str) -> Prompt:
@@ -52,13 +52,13 @@ def turns(request: SummarizeRequest) -> list[Turn]:
 
 def _newest(messages: Sequence[Utterance]) -> list[Utterance]:
     """The newest messages within the budget, in order; the last one always, cut if need be."""
-    kept: list[Utterance] = []
+    utterances: list[Utterance] = []
     left = MAX_INPUT_TOKENS
     for message in reversed(messages):
         left -= tokens.count(transcript([message])) + 1
         if left < 0:
             break
-        kept.append(message)
-    if not kept and messages:
-        kept = [replace(messages[-1], content=cut(messages[-1].content, MAX_INPUT_TOKENS))]
-    return kept[::-1]
+        utterances.append(message)
+    if not utterances and messages:
+        utterances = [replace(messages[-1], content=cut(messages[-1].content, MAX_INPUT_TOKENS))]
+    return utterances[::-1]

@@ -15,9 +15,9 @@ from typing import Any
 
 from memservice.domain import tokens
 from memservice.domain.errors import MemserviceError
-from memservice.domain.failures import places
-from memservice.domain.json_schema import misfit
-from memservice.reasoning.client import Caller
+from memservice.domain.failures import redacted_traceback
+from memservice.domain.json_schema import problem as misfit
+from memservice.reasoning.client import ModelClient
 from memservice.reasoning.prompts import again as prompt
 from memservice.reasoning.render import within
 from memservice.reasoning.structured import storable
@@ -28,7 +28,7 @@ from memservice.spi.toolbox import Step, ToolRefused, ToolUse
 
 log = logging.getLogger("memservice.reasoning")
 
-MOST_CALLS = 10
+MAX_CALLS = 10
 """Calls of one round that are done; a model that makes more is told so."""
 CALL_OVERHEAD = 12
 """Tokens that a turn or a call takes besides its text, roughly."""
@@ -37,7 +37,7 @@ ONCE_ONLY = ("any", "required")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ToolResult:
     """What a tool gives: lines for the model, how many things they tell of, and the levels of the conclusions that it changed."""
 
     lines: Sequence[str]
@@ -46,11 +46,11 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class BoundTool:
     """A tool and what it does. `run` is given arguments that fit the tool's schema; it raises ToolRefused for what it cannot do."""
 
     tool: Tool
-    run: Callable[[Mapping[str, Any]], Given]
+    run: Callable[[Mapping[str, Any]], ToolResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +65,19 @@ class Bounds:
     tool_choice: str | None = None
 
 
-class Loop:
+class ToolLoop:
     """One run of a model with its tools. `steps` tells what was done so far, also after an error.
 
     `opening` ends with what the user says; `task` is said after it as long as there are tools.
     """
 
-    def __init__(self, caller: Caller, opening: Sequence[Turn], task: str, offers: Sequence[Offer], bounds: Bounds) -> None:
+    def __init__(self, client: ModelClient, opening: Sequence[Turn], task: str, bound_tools: Sequence[BoundTool], bounds: Bounds) -> None:
         self.steps: list[Step] = []
         self.hit_input_cap = False
-        self._caller = caller
+        self._caller = client
         self._opening = tuple(opening)
         self._task = task
-        self._offers = {offer.tool.name: offer for offer in offers}
+        self._offers = {bound_tool.tool.name: bound_tool for bound_tool in bound_tools}
         self._bounds = bounds
         self._rounds: list[list[Turn]] = []
 
@@ -91,8 +91,8 @@ class Loop:
                 return done
             turns = [Turn("assistant", done.content, done.tool_calls)]
             uses: list[ToolUse] = []
-            for place, call in enumerate(done.tool_calls):
-                text, use = self._use(call, place)
+            for index, call in enumerate(done.tool_calls):
+                text, use = self._use(call, index)
                 turns.append(Turn("tool", text, tool_call_id=call.id))
                 uses.append(use)
             self._rounds.append(turns)
@@ -111,7 +111,7 @@ class Loop:
             )
         )
 
-    def told(self, last: str) -> list[Turn]:
+    def transcript(self, last: str) -> list[Turn]:
         """The opening with all that was looked up, as plain text, and `last` at its end: for a question without any tools.
 
         No tool turns are among them, since some protocols refuse these unless tools are offered as well.
@@ -127,12 +127,12 @@ class Loop:
 
     def _ask(self, tool_choice: str | None, number: int) -> Completion:
         *head, user = self._opening
-        asked = replace(user, content=f"{user.content}\n\n{self._task}")
-        turns = [*head, asked, *(turn for round_ in self._fitting() for turn in round_)]
+        turn = replace(user, content=f"{user.content}\n\n{self._task}")
+        turns = [*head, turn, *(turn for round_ in self._fitting() for turn in round_)]
         before = self._caller.spent
         done = self._caller.complete(
             turns,
-            tools=[offer.tool for offer in self._offers.values()],
+            tools=[bound_tool.tool for bound_tool in self._offers.values()],
             tool_choice=tool_choice,
             max_output_tokens=self._bounds.output,
             iteration=number,
@@ -143,43 +143,43 @@ class Loop:
 
     def _fitting(self) -> list[list[Turn]]:
         """The newest rounds that there is room for, whole: a call is never parted from its result. The last is always among them."""
-        room = self._bounds.history
+        remaining = self._bounds.history
         if self._bounds.input is not None:
             left = self._bounds.input - sum(map(_size, self._opening)) - tokens.count(self._task)
-            capped = left < room
-            room = min(room, left)
+            capped = left < remaining
+            remaining = min(remaining, left)
         else:
             capped = False
         kept: list[list[Turn]] = []
         for round_ in reversed(self._rounds):
             size = sum(map(_size, round_))
-            if kept and size > room:
+            if kept and size > remaining:
                 self.hit_input_cap = self.hit_input_cap or capped
                 break
-            if size > room and capped:
+            if size > remaining and capped:
                 self.hit_input_cap = True
-                round_ = _shortened(round_, room)
+                round_ = _shortened(round_, remaining)
             kept.append(round_)
-            room -= size
+            remaining -= size
         return kept[::-1]
 
-    def _use(self, call: ToolCall, place: int) -> tuple[str, ToolUse]:
+    def _use(self, call: ToolCall, index: int) -> tuple[str, ToolUse]:
         began = time.monotonic()
         error: str | None = None
-        given = Given(())
+        tool_result = ToolResult(())
         try:
-            given = self._given(call, place)
+            tool_result = self._given(call, index)
         except ToolRefused as refused:
             error = str(refused)
         except MemserviceError:
             # The store is away, or the like: no answer can be trusted that goes on without it.
             raise
         except Exception as failure:
-            log.error("the tool %s failed (%s)\n%s", call.name, type(failure).__name__, places(failure))
+            log.error("the tool %s failed (%s)\n%s", call.name, type(failure).__name__, redacted_traceback(failure))
             error = prompt.LOOK_UP_FAILED
         if error is not None:
-            given = Given([f"Error: {error}"])
-        text, whole = within(list(given.lines) or ["Nothing was found."], self._bounds.result)
+            tool_result = ToolResult([f"Error: {error}"])
+        text, whole = within(list(tool_result.lines) or ["Nothing was found."], self._bounds.result)
         return text, ToolUse(
             name=call.name,
             input=call.arguments,
@@ -188,24 +188,24 @@ class Loop:
             error=error,
             result_chars=len(text),
             full_chars=whole,
-            results=given.results,
-            levels=tuple(given.levels),
+            results=tool_result.results,
+            levels=tuple(tool_result.levels),
         )
 
-    def _given(self, call: ToolCall, place: int) -> Given:
-        if place >= MOST_CALLS:
-            raise ToolRefused(f"At most {MOST_CALLS} calls are done at once. Call again, if you still need to.")
-        offer = self._offers.get(call.name)
-        if offer is None:
+    def _given(self, call: ToolCall, index: int) -> ToolResult:
+        if index >= MAX_CALLS:
+            raise ToolRefused(f"At most {MAX_CALLS} calls are done at once. Call again, if you still need to.")
+        bound_tool = self._offers.get(call.name)
+        if bound_tool is None:
             raise ToolRefused(f"There is no tool {call.name!r}. There are: {', '.join(self._offers)}.")
-        schema = offer.tool.parameters
+        schema = bound_tool.tool.parameters
         unknown = sorted(set(call.arguments) - set(schema["properties"]))
         problem = misfit(schema, call.arguments)
         if problem is None and unknown:
             problem = f"{', '.join(unknown)}: no such argument; there are {', '.join(schema['properties'])}"
         if problem is not None:
             raise ToolRefused(f"The arguments do not fit: {problem}.")
-        return offer.run(call.arguments)
+        return bound_tool.run(call.arguments)
 
 
 def _size(turn: Turn) -> int:
@@ -218,8 +218,8 @@ def _shown(call: ToolCall) -> str:
     return f"{call.name}({json.dumps(dict(call.arguments), ensure_ascii=False)})"
 
 
-def _shortened(round_: Sequence[Turn], room: int) -> list[Turn]:
+def _shortened(round_: Sequence[Turn], remaining: int) -> list[Turn]:
     """A round whose results are cut evenly, so that it fits as far as results can be cut."""
     first, *results = round_
-    share = max(0, room - _size(first)) // max(1, len(results)) - CALL_OVERHEAD
+    share = max(0, remaining - _size(first)) // max(1, len(results)) - CALL_OVERHEAD
     return [first, *(replace(turn, content=cut(turn.content, max(1, share)) or "(left out)") for turn in results)]

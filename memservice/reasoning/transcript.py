@@ -44,12 +44,12 @@ def transcript(messages: Sequence[Utterance], mark: Callable[[Utterance], str] =
     return "\n".join(entry(message, mark(message)) for message in messages if message.content.strip())
 
 
-def cut(text: str, most: int) -> str:
+def cut(text: str, maximum: int) -> str:
     """The beginning of a text, of at most that many tokens together with the sign that it was cut; the whole text if it fits."""
-    if tokens.count(text) <= most:
+    if tokens.count(text) <= maximum:
         return text
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if tokens.count(text[:middle].rstrip() + CUT) <= most else (low, middle - 1)
+        low, high = (middle, high) if tokens.count(text[:middle].rstrip() + CUT) <= maximum else (low, middle - 1)
     return text[:low].rstrip() + CUT if low else ""

@@ -16,7 +16,7 @@ from memservice.services import (
 )
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 
 def tidy(lines: Sequence[str]) -> list[str]:
@@ -29,52 +29,52 @@ def tidy(lines: Sequence[str]) -> list[str]:
     return list(kept.values())[:MAX_LINES]
 
 
-def of(view: View, workspace: str, peer: str, target: str | None) -> list[str] | None:
+def of(tx: Transaction, workspace_id: str, peer_id: str, target: str | None) -> list[str] | None:
     """The card inside an open view; None where there is none."""
-    found = view.workspaces.locate(workspace, peer=peer).peer
-    if found is None:
-        raise no_observer(workspace, peer)
-    return held(view, found, target or found.slug)
+    peer = tx.workspaces.locate(workspace_id, peer_id=peer_id).peer
+    if peer is None:
+        raise no_observer(workspace_id, peer_id)
+    return held(tx, peer, target or peer.slug)
 
 
-def no_observer(workspace: str, peer: str) -> NotFound:
-    return NotFound(f"Peer {peer} not found in workspace {workspace}")
+def no_observer(workspace_id: str, peer_id: str) -> NotFound:
+    return NotFound(f"Peer {peer_id} not found in workspace {workspace_id}")
 
 
-def held(view: View, observer: Peer, target: str) -> list[str] | None:
-    card = view.cards.one(observer.key, target)
+def held(tx: Transaction, observer: Peer, target: str) -> list[str] | None:
+    card = tx.cards.one(observer.key, target)
     return None if card is None else list(card.lines)
 
 
-def get(rt: Runtime, who: Principal, workspace: str, peer: str, target: str | None = None) -> list[str] | None:
+def get(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, target: str | None = None) -> list[str] | None:
     """The card that the peer keeps about the target (itself, if none is given); None where there is none."""
-    policy.require(who, workspace, peer=peer)
-    with rt.storage.read() as view:
-        return of(view, workspace, peer, target)
+    policy.require(principal, workspace_id, peer_id=peer_id)
+    with rt.storage.read() as tx:
+        return of(tx, workspace_id, peer_id, target)
 
 
-def put(rt: Runtime, who: Principal, workspace: str, peer: str, target: str | None, lines: Sequence[str]) -> list[str]:
+def put(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, target: str | None, lines: Sequence[str]) -> list[str]:
     """Replace the card; returns it as stored. Creates the observer. The target need not exist."""
-    policy.require(who, workspace, peer=peer)
+    policy.require(principal, workspace_id, peer_id=peer_id)
     stored = tidy(lines)
 
-    def change(view: View) -> list[str]:
-        place, _ = workspaces.ensure(rt, view, workspace)
+    def change(tx: Transaction) -> list[str]:
+        workspace, _ = workspaces.ensure(rt, tx, workspace_id)
         if target:
-            validation.refuse_scope(target, view.peers.by_slug(place.key, target), ("query", "target"))
-        found = view.peers.by_slug(place.key, peer)
-        if found is None:
-            validation.require_name(peer, ("path", "peer_id"))
-        observer = found or peers.ensure(rt, view, place.key, [peer], ("path", "peer_id"))[peer]
+            validation.refuse_scope(target, tx.peers.by_slug(workspace.key, target), ("query", "target"))
+        peer = tx.peers.by_slug(workspace.key, peer_id)
+        if peer is None:
+            validation.require_name(peer_id, ("path", "peer_id"))
+        observer = peer or peers.ensure(rt, tx, workspace.key, [peer_id], ("path", "peer_id"))[peer_id]
         card = Card(
-            workspace_key=place.key,
+            workspace_key=workspace.key,
             observer_key=observer.key,
             target=target or observer.slug,
             lines=stored,
-            given=_given(view.cards.one(observer.key, target or observer.slug), stored),
+            given=_given(tx.cards.one(observer.key, target or observer.slug), stored),
             updated_at=rt.clock(),
         )
-        view.cards.save(card)
+        tx.cards.save(card)
         return stored
 
     return rt.storage.write(change)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 
 from memservice.domain.errors import NotFound, Unavailable
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, DELETING, Member, Message, Session, Task
 from memservice.domain.text.analysis import analyse
@@ -21,16 +21,16 @@ from memservice.services import (
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.tasks import outbox
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
-Copied = Callable[[View, Session, Mapping[int, int]], None]
+Copied = Callable[[Transaction, Session, Mapping[int, int]], None]
 """Told of a copy in its transaction: the new session, and for the key of each message that was copied that of its copy."""
 
-COPIED_AT_ONCE = 1_000
+COPY_BATCH_SIZE = 1_000
 """Messages stored in one write. SQLite has one writer at a time, and all others wait for it."""
 ABANDONED_AFTER = timedelta(hours=1)
 """A copy that is not whole by then is erased: the process that made it has ended."""
-INDEXED_AT_ONCE = 2_000
+INDEX_BATCH_SIZE = 2_000
 """The newest messages of a clone are indexed in the write that stores it, others soon after: indexing takes most of the time."""
 
 
@@ -43,30 +43,30 @@ class Original:
     messages: Sequence[Message]
 
 
-def clone(rt: Runtime, who: Principal, workspace: str, slug: str, upto: str | None = None) -> Session:
+def clone(rt: Runtime, principal: Principal, workspace_id: str, slug: str, upto: str | None = None) -> Session:
     """A new session, named by its own uid, with the metadata, configuration, members and messages of an active one; with `upto` (the
     uid of one of its messages) only the messages up to and including that one.
 
     Messages keep their order, positions and token counts; they get new uids and the present time. It becomes visible as a whole.
     """
-    policy.require(who, workspace, session=slug)
-    with rt.storage.read() as view:
-        session = visibility.locate(view, workspace, session=slug).session
+    policy.require(principal, workspace_id, session_id=slug)
+    with rt.storage.read() as tx:
+        session = visibility.find(tx, workspace_id, session_id=slug).session
         if session is None or session.state != ACTIVE:
             raise NotFound("Original session not found")
-        original = original_of(view, session, upto)
+        original = original_of(tx, session, upto)
     return copy(rt, original)
 
 
-def original_of(view: View, session: Session, upto: str | None = None) -> Original:
+def original_of(tx: Transaction, session: Session, upto: str | None = None) -> Original:
     """What there is to copy of a session, up to and including the message of the uid `upto`."""
     last = session.message_count
     if upto is not None:
-        message = view.messages.by_uid(session.key, upto)
+        message = tx.messages.by_uid(session.key, upto)
         if message is None:
             raise NotFound("Session not found")
         last = message.seq
-    return Original(session, view.members.of_session(session.key, active=False), view.messages.run(session.key, 1, last))
+    return Original(session, tx.members.of_session(session.key, active=False), tx.messages.run(session.key, 1, last))
 
 
 def copy(rt: Runtime, original: Original, also: Copied | None = None) -> Session:
@@ -75,7 +75,7 @@ def copy(rt: Runtime, original: Original, also: Copied | None = None) -> Session
     Other writers of the storage wait for a portion of it at most: the messages of a long session are stored before that, in a session that
     counts as deleted. If this ends before the copy is whole, a task that is due by then erases what was stored.
     """
-    terms = [analyse(message.content) for message in original.messages[-INDEXED_AT_ONCE:]]  # takes long: not in a transaction
+    terms = [analyse(message.content) for message in original.messages[-INDEX_BATCH_SIZE:]]  # takes long: not in a transaction
     through = original.messages[-1].tokens_through if original.messages else 0
     uid, now = new_uid(), rt.clock()
     session = replace(
@@ -89,55 +89,55 @@ def copy(rt: Runtime, original: Original, also: Copied | None = None) -> Session
         created_at=now,
     )
 
-    def portion(view: View, room: Session, messages: Sequence[Message]) -> list[Message]:
-        if not workspaces.hold(view, session.workspace_key):
+    def portion(tx: Transaction, room: Session, messages: Sequence[Message]) -> list[Message]:
+        if not workspaces.hold(tx, session.workspace_key):
             raise NotFound("Original session not found")
         copies = [replace(message, key=0, uid=new_uid(), session_key=room.key, session=room.slug, created_at=now) for message in messages]
-        return list(view.messages.append(copies)) if copies else []
+        return list(tx.messages.append(copies)) if copies else []
 
-    def begin(view: View) -> Session:
-        if not workspaces.hold(view, session.workspace_key):
+    def begin(tx: Transaction) -> Session:
+        if not workspaces.hold(tx, session.workspace_key):
             raise NotFound("Original session not found")
-        hidden = view.sessions.save(replace(session, state=DELETING))
-        view.tasks.add([replace(outbox.erase_session(rt, hidden), not_before=now + ABANDONED_AFTER)])
+        hidden = tx.sessions.save(replace(session, state=DELETING))
+        tx.tasks.add([replace(outbox.erase_session(rt, hidden), not_before=now + ABANDONED_AFTER)])
         return hidden
 
     stored: list[Message] = []
     hidden: Session | None = None
     last = original.messages
-    while len(last) > COPIED_AT_ONCE:
+    while len(last) > COPY_BATCH_SIZE:
         room = hidden = hidden or rt.storage.write(begin)
-        first, last = last[:COPIED_AT_ONCE], last[COPIED_AT_ONCE:]
+        first, last = last[:COPY_BATCH_SIZE], last[COPY_BATCH_SIZE:]
         stored += rt.storage.write(partial(portion, room=room, messages=first))
 
-    def complete(view: View) -> Session:
+    def complete(tx: Transaction) -> Session:
         if hidden is None:
-            if not workspaces.hold(view, session.workspace_key):
+            if not workspaces.hold(tx, session.workspace_key):
                 raise NotFound("Original session not found")
-            room = view.sessions.save(session)
+            room = tx.sessions.save(session)
         else:
-            _require_whole(view, hidden, len(stored))
-            room = view.sessions.save(replace(hidden, state=ACTIVE))
-            view.rows.delete(Task, where(unit=outbox.unit_of(outbox.erase_session(rt, room))))
-        view.members.put([_member_of(room, member) for member in original.members])
-        messages = [*stored, *portion(view, room, last)]
+            _require_whole(tx, hidden, len(stored))
+            room = tx.sessions.save(replace(hidden, state=ACTIVE))
+            tx.rows.delete(Task, equals(unit=outbox.unit_of(outbox.erase_session(rt, room))))
+        tx.members.put([_member_of(room, member) for member in original.members])
+        messages = [*stored, *portion(tx, room, last)]
         like = {new.key: old.key for new, old in zip(messages, original.messages, strict=True)}
         if messages:
-            newest, older = messages[-INDEXED_AT_ONCE:], messages[:-INDEXED_AT_ONCE]
-            authors = view.peers.by_keys(sorted({message.author_key for message in newest}))
-            tasks = indexing.index_messages(rt, view, room.workspace_key, newest, terms, authors, like)
-            view.tasks.add([*indexing.index_messages_later(rt, view, room.workspace_key, older, like), *tasks])
+            newest, older = messages[-INDEX_BATCH_SIZE:], messages[:-INDEX_BATCH_SIZE]
+            authors = tx.peers.by_keys(sorted({message.author_key for message in newest}))
+            tasks = indexing.index_messages(rt, tx, room.workspace_key, newest, terms, authors, like)
+            tx.tasks.add([*indexing.index_messages_later(rt, tx, room.workspace_key, older, like), *tasks])
         if also is not None:
-            also(view, room, {old: new for new, old in like.items()})
+            also(tx, room, {old: new for new, old in like.items()})
         return room
 
     return rt.storage.write(complete)
 
 
-def _require_whole(view: View, hidden: Session, messages: int) -> None:
+def _require_whole(tx: Transaction, hidden: Session, messages: int) -> None:
     """What was stored of a copy is still there: it took less time than after which it counts as abandoned."""
-    held = view.sessions.by_key(hidden.key, lock=True)
-    if held is None or view.rows.count(Message, where(session_key=hidden.key)) != messages:
+    session = tx.sessions.by_key(hidden.key, lock=True)
+    if session is None or tx.rows.count(Message, equals(session_key=hidden.key)) != messages:
         raise Unavailable("copying the session took too long and was given up: try again")
 
 

@@ -25,8 +25,8 @@ from memservice.services.auth.principal import Principal
 from memservice.services.events import emit
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.retrieval import search
-from memservice.spi.index_filter import Where
-from memservice.spi.storage import View
+from memservice.spi.index_filter import IndexFilter
+from memservice.spi.storage import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,36 +39,36 @@ class ConclusionDraft:
     """Of a document of generation 1."""
 
 
-def create(rt: Runtime, who: Principal, workspace: str, drafts: Sequence[ConclusionDraft]) -> list[Conclusion]:
+def create(rt: Runtime, principal: Principal, workspace_id: str, drafts: Sequence[ConclusionDraft]) -> list[Conclusion]:
     """Store explicit conclusions, all or none. Peers and sessions must exist; equal ones are not merged on this way in."""
-    policy.require(who, workspace)
-    return store(rt, workspace, drafts)
+    policy.require(principal, workspace_id)
+    return store(rt, workspace_id, drafts)
 
 
-def store(rt: Runtime, workspace: str, drafts: Sequence[ConclusionDraft], *, of_any_length: bool = False) -> list[Conclusion]:
+def store(rt: Runtime, workspace_id: str, drafts: Sequence[ConclusionDraft], *, of_any_length: bool = False) -> list[Conclusion]:
     """As `create`, where it is settled that the caller may. `of_any_length`: also such as are longer than what is embedded of them."""
     texts = [_content(rt, draft, index, of_any_length) for index, draft in enumerate(drafts)]
     _hear(rt, drafts, texts)
     vectors = indexing.embed_inline(rt, texts)
 
-    def add(view: View) -> list[Conclusion]:
-        place = workspaces.require(view, workspace)
-        known = view.peers.by_slugs(place.key, sorted({name for draft in drafts for name in (draft.observer, draft.observed)}))
-        sessions = _sessions(view, place, drafts)
+    def add(tx: Transaction) -> list[Conclusion]:
+        workspace = workspaces.require(tx, workspace_id)
+        known = tx.peers.by_slugs(workspace.key, sorted({name for draft in drafts for name in (draft.observer, draft.observed)}))
+        sessions = _sessions(tx, workspace, drafts)
         now = rt.clock()
         rows, counts = [], dict[int, int]()
         collections: dict[tuple[int, int], Collection] = {}
         for index, (draft, text) in enumerate(zip(drafts, texts, strict=True)):
-            observer, observed = _pair(place, known, draft, index)
+            observer, observed = _pair(workspace, known, draft, index)
             pair = (observer.key, observed.key)
             if pair not in collections:
-                collections[pair] = ensure_collection(rt, view, observer, observed)
+                collections[pair] = ensure_collection(rt, tx, observer, observed)
             collection = collections[pair]
             session = sessions.get(draft.session) if draft.session else None
             rows.append(
                 Conclusion(
                     uid=new_uid(),
-                    workspace_key=place.key,
+                    workspace_key=workspace.key,
                     collection_key=collection.key,
                     observer_key=observer.key,
                     observed_key=observed.key,
@@ -84,11 +84,11 @@ def store(rt: Runtime, workspace: str, drafts: Sequence[ConclusionDraft], *, of_
                 )
             )
             counts[collection.key] = counts.get(collection.key, 0) + 1
-        stored = view.conclusions.put(rows)
+        conclusions = tx.conclusions.put(rows)
         for key, amount in counts.items():
-            view.conclusions.count_explicit(key, amount)
-        view.tasks.add(indexing.index_conclusions(rt, view, place.key, stored, vectors))
-        return stored
+            tx.conclusions.count_explicit(key, amount)
+        tx.tasks.add(indexing.index_conclusions(rt, tx, workspace.key, conclusions, vectors))
+        return conclusions
 
     return rt.storage.write(add)
 
@@ -111,7 +111,7 @@ def _hear(rt: Runtime, drafts: Sequence[ConclusionDraft], texts: Sequence[str]) 
             said_at=now,
             created_at=now,
         )
-        if not write_hooks.may_store(rt.plugins, heard):
+        if not write_hooks.allows(rt.plugins, heard):
             raise Refused(f"Conclusion {index} was refused by a plugin")
 
 
@@ -130,28 +130,28 @@ def _content(rt: Runtime, draft: ConclusionDraft, index: int, of_any_length: boo
     return text
 
 
-def _sessions(view: View, place: Workspace, drafts: Sequence[ConclusionDraft]) -> dict[str, Session]:
+def _sessions(tx: Transaction, workspace: Workspace, drafts: Sequence[ConclusionDraft]) -> dict[str, Session]:
     names = sorted({draft.session for draft in drafts if draft.session})
-    found = {session.slug: session for session in view.sessions.by_slugs(place.key, names) if session.state == ACTIVE}
+    found = {session.slug: session for session in tx.sessions.by_slugs(workspace.key, names) if session.state == ACTIVE}
     for name in names:
         if name not in found:
-            raise NotFound(f"Session {name} not found in workspace {place.slug}")
+            raise NotFound(f"Session {name} not found in workspace {workspace.slug}")
     return found
 
 
-def _pair(place: Workspace, known: Mapping[str, Peer], draft: ConclusionDraft, index: int) -> tuple[Peer, Peer]:
+def _pair(workspace: Workspace, known: Mapping[str, Peer], draft: ConclusionDraft, index: int) -> tuple[Peer, Peer]:
     validation.refuse_scope(draft.observed, known.get(draft.observed), ("body", "conclusions", index, "observed_id"), unknown_too=False)
     for name in (draft.observer, draft.observed):
         if name not in known:
-            raise NotFound(f"Peer {name} not found in workspace {place.slug}")
+            raise NotFound(f"Peer {name} not found in workspace {workspace.slug}")
     return known[draft.observer], known[draft.observed]
 
 
-def ensure_collection(rt: Runtime, view: View, observer: Peer, observed: Peer) -> Collection:
-    found = view.conclusions.collection(observer.key, observed.key)
-    if found is not None:
-        return found
-    return view.conclusions.put_collection(
+def ensure_collection(rt: Runtime, tx: Transaction, observer: Peer, observed: Peer) -> Collection:
+    collection = tx.conclusions.collection(observer.key, observed.key)
+    if collection is not None:
+        return collection
+    return tx.conclusions.put_collection(
         Collection(
             workspace_key=observer.workspace_key,
             observer_key=observer.key,
@@ -163,85 +163,87 @@ def ensure_collection(rt: Runtime, view: View, observer: Peer, observed: Peer) -
     )
 
 
-def page(rt: Runtime, who: Principal, workspace: str, filters: object, paging: Paging, *, of_scopes: bool = True) -> Page[Conclusion]:
+def page(
+    rt: Runtime, principal: Principal, workspace_id: str, filters: object, paging: Paging, *, of_scopes: bool = True
+) -> Page[Conclusion]:
     """Live conclusions, newest first; oldest first if reversed. Without those `of_scopes`, those that scopes hold are left out."""
-    policy.require(who, workspace)
-    condition = parse_filters(filters, resources.CONCLUSION, workspace=workspace)
-    with rt.storage.read() as view:
-        place = view.workspaces.by_slug(workspace)
-        if place is None:
+    policy.require(principal, workspace_id)
+    condition = parse_filters(filters, resources.CONCLUSION, workspace_id=workspace_id)
+    with rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(workspace_id)
+        if workspace is None:
             return Page([], 0, paging.page, paging.size)
-        key = place.key
-        wanted = condition if of_scopes else all_of(condition, scopes.held_by_others(view, place))
+        key = workspace.key
+        wanted = condition if of_scopes else all_of(condition, scopes.held_by_others(tx, workspace))
         order = paging.order("created_at", newest_first=True)
         return read_page(
             paging,
-            lambda: view.conclusions.page(key, wanted, order, paging.size, paging.offset),
-            lambda: view.conclusions.count(key, wanted),
+            lambda: tx.conclusions.page(key, wanted, order, paging.size, paging.offset),
+            lambda: tx.conclusions.count(key, wanted),
         )
 
 
-def missing(workspace: str, uid: str) -> NotFound:
-    return NotFound(f"Document {uid} not found or does not belong to workspace {workspace}")
+def missing(workspace_id: str, uid: str) -> NotFound:
+    return NotFound(f"Document {uid} not found or does not belong to workspace {workspace_id}")
 
 
-def get(rt: Runtime, who: Principal, workspace: str, uid: str) -> Conclusion:
+def get(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Conclusion:
     """A live conclusion."""
-    policy.require(who, workspace)
-    with rt.storage.read() as view:
-        place = view.workspaces.by_slug(workspace)
-        found = None if place is None else view.conclusions.by_uid(place.key, uid)
-    if found is None or found.state != LIVE:
-        raise missing(workspace, uid)
-    return found
+    policy.require(principal, workspace_id)
+    with rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(workspace_id)
+        conclusion = None if workspace is None else tx.conclusions.by_uid(workspace.key, uid)
+    if conclusion is None or conclusion.state != LIVE:
+        raise missing(workspace_id, uid)
+    return conclusion
 
 
 _PAIR = {"observer": ("observer", "observer_id"), "observed": ("observed", "observed_id")}
 
 
 def query(
-    rt: Runtime, who: Principal, workspace: str, text: str, top_k: int = 10, distance: float | None = None, filters: object = None
+    rt: Runtime, principal: Principal, workspace_id: str, text: str, top_k: int = 10, distance: float | None = None, filters: object = None
 ) -> list[Conclusion]:
     """Live conclusions that answer a query best. The filters must name one observer and one observed."""
-    policy.require(who, workspace)
+    policy.require(principal, workspace_id)
     given = filters if isinstance(filters, Mapping) else {}
     named = {part: strip_nul(next((given[name] for name in names if name in given), None)) for part, names in _PAIR.items()}
     if not all(isinstance(value, str) for value in named.values()):
         raise InvalidInput.at("body", "filters", message="observer and observed must be specified for semantic search")
-    condition = parse_filters(filters, resources.CONCLUSION, workspace=workspace)
-    remote = search.remote_vectors(rt, workspace, text, "search_memory")
-    with rt.storage.read() as view:
-        place = view.workspaces.by_slug(workspace)
-        if place is None:
+    condition = parse_filters(filters, resources.CONCLUSION, workspace_id=workspace_id)
+    remote = search.remote_vectors(rt, workspace_id, text, "search_memory")
+    with rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(workspace_id)
+        if workspace is None:
             return []
-        pair = view.peers.by_slugs(place.key, [str(named["observer"]), str(named["observed"])])
+        pair = tx.peers.by_slugs(workspace.key, [str(named["observer"]), str(named["observed"])])
         observer, observed = pair.get(str(named["observer"])), pair.get(str(named["observed"]))
         if observer is None or observed is None:
             return []
-        fitting = Where(
-            sessions=search.sessions_named(view, place, condition),
+        fitting = IndexFilter(
+            sessions=search.sessions_named(tx, workspace, condition),
             observers=(observer.key,),
             observed=(observed.key,),
             levels=texts_named(condition, "level"),
         )
-        within = bounds_for(view, who, place).concluding(condition, fitting)
-        found = search.find_conclusions(rt, view, within, text, top_k, distance, remote)
-        return [item.conclusion for item in found]
+        within = bounds_for(tx, principal, workspace).concluding(condition, fitting)
+        found_conclusions = search.find_conclusions(rt, tx, within, text, top_k, distance, remote)
+        return [item.conclusion for item in found_conclusions]
 
 
-def delete(rt: Runtime, who: Principal, workspace: str, uid: str) -> None:
+def delete(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> None:
     """Hide a conclusion at once; it is erased some minutes later."""
-    policy.require(who, workspace)
+    policy.require(principal, workspace_id)
 
-    def change(view: View) -> None:
-        place = view.workspaces.by_slug(workspace)
-        found = None if place is None else view.conclusions.by_uid(place.key, uid, lock=True)
-        if found is None or found.state != LIVE:
-            raise missing(workspace, uid)
-        view.conclusions.put([replace(found, state=DELETED, deleted_at=rt.clock())])
-        if found.level == EXPLICIT:
-            view.conclusions.count_explicit(found.collection_key, -1)
-        indexing.forget_conclusions(rt, view, found.workspace_key, [found.key])
+    def change(tx: Transaction) -> None:
+        workspace = tx.workspaces.by_slug(workspace_id)
+        conclusion = None if workspace is None else tx.conclusions.by_uid(workspace.key, uid, lock=True)
+        if conclusion is None or conclusion.state != LIVE:
+            raise missing(workspace_id, uid)
+        tx.conclusions.put([replace(conclusion, state=DELETED, deleted_at=rt.clock())])
+        if conclusion.level == EXPLICIT:
+            tx.conclusions.count_explicit(conclusion.collection_key, -1)
+        indexing.forget_conclusions(rt, tx, conclusion.workspace_key, [conclusion.key])
 
     rt.storage.write(change)
-    emit.conclusion_deleted(rt, workspace, uid)
+    emit.conclusion_deleted(rt, workspace_id, uid)

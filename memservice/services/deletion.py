@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 
 from memservice.domain.errors import Conflict
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import ACTIVE, DELETING, Session, Workspace
 from memservice.runtime import Runtime
 from memservice.services import (
@@ -16,47 +16,47 @@ from memservice.services import (
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.tasks import outbox
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 log = logging.getLogger("memservice.keys")
 
 
-def delete_session(rt: Runtime, who: Principal, workspace: str, slug: str) -> None:
+def delete_session(rt: Runtime, principal: Principal, workspace_id: str, slug: str) -> None:
     """From now on the session cannot be written to, and its keys are revoked; it keeps its name until it is erased. NotFound unless it is
     active."""
-    policy.require(who, workspace, session=slug)
+    policy.require(principal, workspace_id, session_id=slug)
 
-    def change(view: View) -> int:
-        place, session = sessions.require(view, workspace, slug, lock=True)
-        return begin_erasure(rt, view, place, session)
+    def change(tx: Transaction) -> int:
+        workspace, session = sessions.require(tx, workspace_id, slug, lock=True)
+        return begin_erasure(rt, tx, workspace, session)
 
     _log_revoked(rt.storage.write(change), "session")
 
 
-def begin_erasure(rt: Runtime, view: View, workspace: Workspace, session: Session) -> int:
+def begin_erasure(rt: Runtime, tx: Transaction, workspace: Workspace, session: Session) -> int:
     """Give up a session whose row the caller holds. Returns how many keys were revoked with it."""
-    view.sessions.save(replace(session, state=DELETING))
-    view.tasks.add([outbox.erase_session(rt, session)])
-    return view.keys.revoke_of(rt.clock(), workspace.slug, session.slug)
+    tx.sessions.save(replace(session, state=DELETING))
+    tx.tasks.add([outbox.erase_session(rt, session)])
+    return tx.keys.revoke_of(rt.clock(), workspace.slug, session.slug)
 
 
-def delete_workspace(rt: Runtime, who: Principal, slug: str, *, with_sessions: bool = False) -> Workspace:
+def delete_workspace(rt: Runtime, principal: Principal, slug: str, *, with_sessions: bool = False) -> Workspace:
     """From now on there is no such workspace, its keys are revoked, and its id is free. Returns what it was.
 
     Conflict while a session is active, unless they are to go `with_sessions`; archived ones do not count.
     """
-    policy.require(who, slug)
+    policy.require(principal, slug)
 
-    def change(view: View) -> tuple[Workspace, int]:
-        found = view.workspaces.by_slug(slug, lock=True)
-        if found is None:
+    def change(tx: Transaction) -> tuple[Workspace, int]:
+        workspace = tx.workspaces.by_slug(slug, lock=True)
+        if workspace is None:
             raise workspaces.not_found(slug)
-        active = 0 if with_sessions else view.sessions.count(found.key, where(state=ACTIVE))
+        active = 0 if with_sessions else tx.sessions.count(workspace.key, equals(state=ACTIVE))
         if active:
             raise Conflict(f"Workspace {slug} has {active} active session(s): delete them first")
-        view.workspaces.save(replace(found, state=DELETING))
-        view.tasks.add([outbox.erase_workspace(rt, found)])
-        return found, view.keys.revoke_of(rt.clock(), found.slug)
+        tx.workspaces.save(replace(workspace, state=DELETING))
+        tx.tasks.add([outbox.erase_workspace(rt, workspace)])
+        return workspace, tx.keys.revoke_of(rt.clock(), workspace.slug)
 
     was, revoked = rt.storage.write(change)
     _log_revoked(revoked, "workspace")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.errors import Refused
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import ACTIVE, EXPLICIT, LIVE, PENDING, SUPERSEDED, Collection, Conclusion, Lease, Peer, Session, Task
 from memservice.runtime import Runtime
 from memservice.services import (
@@ -23,7 +23,7 @@ from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ensure_collection
 from memservice.services.tasks import outbox
 from memservice.spi.repositories.base import NEWEST
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 Kind = Literal["omni", "card_refresh"]
 OMNI: Kind = "omni"
@@ -47,32 +47,32 @@ class DreamRequest:
     """Of a card: write it without looking at what the service had written there."""
 
 
-def schedule(rt: Runtime, who: Principal, workspace: str, request: DreamRequest) -> bool:
+def schedule(rt: Runtime, principal: Principal, workspace_id: str, request: DreamRequest) -> bool:
     """Let a dream run as soon as a worker is free. False if the same one is waiting or running already, or if there is nothing to dream
     of: of peers that nobody has named to the service yet nothing is held, and of a session that is not there nothing can be held.
 
     Raises Refused while dreams are switched off, NotFound for a workspace that does not exist.
     """
-    policy.require(who, workspace)
+    policy.require(principal, workspace_id)
     if not rt.settings.dream.enabled:
         raise Refused(OFF)
 
-    def change(view: View) -> bool:
-        place = workspaces.require(view, workspace)
+    def change(tx: Transaction) -> bool:
+        workspace = workspaces.require(tx, workspace_id)
         observed = request.observed or request.observer
-        found = view.peers.by_slugs(place.key, sorted({request.observer, observed}))
+        found = tx.peers.by_slugs(workspace.key, sorted({request.observer, observed}))
         validation.refuse_scope(observed, found.get(observed), ("body", "observed"))
-        session = view.sessions.by_slug(place.key, request.session) if request.session else None
+        session = tx.sessions.by_slug(workspace.key, request.session) if request.session else None
         if not {request.observer, observed} <= found.keys() or (request.session and (session is None or session.state != ACTIVE)):
             return False
-        return enqueue(rt, view, found[request.observer], found[observed], request.kind, session=session, rebuild=request.rebuild)
+        return enqueue(rt, tx, found[request.observer], found[observed], request.kind, session=session, rebuild=request.rebuild)
 
     return rt.storage.write(change)
 
 
 def enqueue(
     rt: Runtime,
-    view: View,
+    tx: Transaction,
     observer: Peer,
     observed: Peer,
     kind: Kind,
@@ -82,110 +82,110 @@ def enqueue(
     trigger: str = MANUAL,
 ) -> bool:
     """Store the task of a dream, due now, in the caller's transaction. False if dreams are off or the same one is waiting or running."""
-    collection = ensure_collection(rt, view, observer, observed)
-    return _add(rt, view, collection, kind, session=session.key if session else None, rebuild=rebuild, trigger=trigger)
+    collection = ensure_collection(rt, tx, observer, observed)
+    return _add(rt, tx, collection, kind, session_key=session.key if session else None, rebuild=rebuild, trigger=trigger)
 
 
-def _add(rt: Runtime, view: View, collection: Collection, kind: Kind, *, session: int | None, rebuild: bool, trigger: str) -> bool:
+def _add(rt: Runtime, tx: Transaction, collection: Collection, kind: Kind, *, session_key: int | None, rebuild: bool, trigger: str) -> bool:
     if not rt.settings.dream.enabled:
         return False
     # Held until commit, so that two callers do not both find that no such dream is waiting.
-    held = view.conclusions.collection(collection.observer_key, collection.observed_key, lock=True) or collection
+    held = tx.conclusions.collection(collection.observer_key, collection.observed_key, lock=True) or collection
     task = outbox.dream(
         rt,
         held,
         {
             "type": kind,
-            "session": session,
+            "session": session_key,
             "rebuild": rebuild and kind == CARD_REFRESH,
             "trigger": trigger,
             "delay": "idle_timeout" if trigger == THRESHOLD and rt.settings.dream.idle_timeout_minutes else "immediate",
             "new": held.explicit_count - held.explicit_at_last_dream,
         },
     )
-    waiting = [other for other in view.tasks.pending(task.unit) if other.payload.get("type") == kind]
+    waiting = [other for other in tx.tasks.pending(task.unit) if other.payload.get("type") == kind]
     if waiting:
-        lease = view.rows.get(Lease, where(unit=task.unit))
+        lease = tx.rows.get(Lease, equals(unit=task.unit))
         running = lease is not None and lease.expires_at > rt.clock()
         # One that runs may have read what changed since; a scope that lost a session cannot wait for the next occasion.
         if not (running and len(waiting) == 1 and trigger in (SCOPE_BACKFILL, SCOPE_REMOVAL)):
             if task.payload["rebuild"] and not running:
                 payload = {**waiting[-1].payload, "rebuild": True}
-                view.rows.change(Task, where(key=waiting[-1].key, state=PENDING), payload=payload)
+                tx.rows.change(Task, equals(key=waiting[-1].key, state=PENDING), payload=payload)
             return False
-    view.tasks.add([task])
+    tx.tasks.add([task])
     return True
 
 
-def after_save(rt: Runtime, view: View, collection: Collection, explicit: int, session: Session) -> None:
+def after_save(rt: Runtime, tx: Transaction, collection: Collection, explicit: int, session: Session) -> None:
     """Explicit conclusions were derived from a session into a collection, which has `explicit` live ones now.
 
     Once enough of them are new, a timer is set; each further save winds it up again, so that it goes off when the pair is quiet.
     """
-    if not _ripe(rt, collection, explicit) or not configured(rt, view, collection, session).dream:
+    if not _ripe(rt, collection, explicit) or not configured(rt, tx, collection, session).dream:
         return
     at = max(rt.clock() + timedelta(minutes=rt.settings.dream.idle_timeout_minutes), _earliest(rt, collection))
     timer = outbox.dream_timer(rt, collection, at)
-    same = where(workspace_key=collection.workspace_key, kind=outbox.DREAM_TIMER, state=PENDING, unit=timer.unit)
-    if not view.rows.change(Task, same, not_before=at):
-        view.tasks.add([timer])
+    same = equals(workspace_key=collection.workspace_key, kind=outbox.DREAM_TIMER, state=PENDING, unit=timer.unit)
+    if not tx.rows.change(Task, same, not_before=at):
+        tx.tasks.add([timer])
 
 
-def went_off(rt: Runtime, view: View, timer: Task) -> dict[str, Any] | datetime:
+def went_off(rt: Runtime, tx: Transaction, timer: Task) -> dict[str, Any] | datetime:
     """A timer is due: make the dreams due that run by themselves, unless what it was set for no longer holds. A time: not before then."""
-    collection = view.conclusions.collection(timer.observer_key or 0, timer.observed_key or 0)
+    collection = tx.conclusions.collection(timer.observer_key or 0, timer.observed_key or 0)
     if collection is None or not _ripe(rt, collection, collection.explicit_count):
         return {"skipped": "not enough is new"}
     earliest = _earliest(rt, collection)
     if earliest > rt.clock():
         return earliest
-    newest = newest_explicit(view, collection)
-    session = None if newest is None or newest.session_key is None else view.sessions.by_key(newest.session_key)
-    if newest is None or not configured(rt, view, collection, session).dream:
+    newest = newest_explicit(tx, collection)
+    session = None if newest is None or newest.session_key is None else tx.sessions.by_key(newest.session_key)
+    if newest is None or not configured(rt, tx, collection, session).dream:
         return {"skipped": "dreams are switched off here"}
     added = [
-        _add(rt, view, collection, OMNI if kind == OMNI else CARD_REFRESH, session=newest.session_key, rebuild=False, trigger=THRESHOLD)
+        _add(rt, tx, collection, OMNI if kind == OMNI else CARD_REFRESH, session_key=newest.session_key, rebuild=False, trigger=THRESHOLD)
         for kind in rt.settings.dream.enabled_types
     ]
     return {"enqueued": sum(added)}
 
 
-def newest_explicit(view: View, collection: Collection) -> Conclusion | None:
-    pair = where(observer_key=collection.observer_key, observed_key=collection.observed_key, level=EXPLICIT)
-    found = view.conclusions.page(collection.workspace_key, pair, NEWEST, limit=1)
-    return found[0] if found else None
+def newest_explicit(tx: Transaction, collection: Collection) -> Conclusion | None:
+    pair = equals(observer_key=collection.observer_key, observed_key=collection.observed_key, level=EXPLICIT)
+    conclusions = tx.conclusions.page(collection.workspace_key, pair, NEWEST, limit=1)
+    return conclusions[0] if conclusions else None
 
 
-def dreamt(rt: Runtime, view: View, collection: Collection) -> None:
+def dreamt(rt: Runtime, tx: Transaction, collection: Collection) -> None:
     """Note that what a collection holds was consolidated now, in the transaction that stores the result and after it."""
-    held = view.conclusions.collection(collection.observer_key, collection.observed_key, lock=True) or collection
-    view.rows.change(Collection, where(key=held.key), last_dream_at=rt.clock(), explicit_at_last_dream=held.explicit_count)
+    held = tx.conclusions.collection(collection.observer_key, collection.observed_key, lock=True) or collection
+    tx.rows.change(Collection, equals(key=held.key), last_dream_at=rt.clock(), explicit_at_last_dream=held.explicit_count)
 
 
-def give_back(rt: Runtime, view: View, gone: Sequence[Conclusion], session: int) -> int:
+def give_back(rt: Runtime, tx: Transaction, gone: Sequence[Conclusion], session_key: int) -> int:
     """Conclusions go because their session does, not because they are wrong: what gave way to them and comes from elsewhere is live
     again, or gives way to what they gave way to themselves. Returns how many are live again. Called with the rows as they were."""
     if not gone:
         return 0
     left = {row.key: row for row in gone}
-    places = tuple({row.collection_key for row in gone})
-    found = view.rows.page(Conclusion, where(collection_key=places, state=SUPERSEDED, superseded_by=tuple(left)))
-    waiting = [row for row in found if row.key not in left and row.session_key != session]
+    indexes = tuple({row.collection_key for row in gone})
+    conclusions = tx.rows.page(Conclusion, equals(collection_key=indexes, state=SUPERSEDED, superseded_by=tuple(left)))
+    waiting = [row for row in conclusions if row.key not in left and row.session_key != session_key]
     ends = {row.key: _end(left, row.superseded_by) for row in waiting}
     wanted = tuple({end for end in ends.values() if end is not None})
-    stays = {row.key for row in view.rows.page(Conclusion, where(key=wanted, state=(LIVE, SUPERSEDED)))} if wanted else set()
+    stays = {row.key for row in tx.rows.page(Conclusion, equals(key=wanted, state=(LIVE, SUPERSEDED)))} if wanted else set()
     back: list[Conclusion] = []
     for row in waiting:
         if ends[row.key] in stays:
-            view.rows.change(Conclusion, where(key=row.key), superseded_by=ends[row.key])
+            tx.rows.change(Conclusion, equals(key=row.key), superseded_by=ends[row.key])
         else:
             internal = {name: value for name, value in row.internal.items() if name != "superseded"}
             back.append(replace(row, state=LIVE, superseded_by=None, internal=internal))
-    view.conclusions.put(back)
+    tx.conclusions.put(back)
     for key, number in Counter(row.collection_key for row in back if row.level == EXPLICIT).items():
-        view.conclusions.count_explicit(key, number)
+        tx.conclusions.count_explicit(key, number)
     if back:
-        view.tasks.add(indexing.index_conclusions(rt, view, back[0].workspace_key, back))
+        tx.tasks.add(indexing.index_conclusions(rt, tx, back[0].workspace_key, back))
     return len(back)
 
 
@@ -196,9 +196,9 @@ def _end(left: Mapping[int, Conclusion], key: int | None) -> int | None:
     return key
 
 
-def configured(rt: Runtime, view: View, collection: Collection, session: Session | None) -> Resolved:
+def configured(rt: Runtime, tx: Transaction, collection: Collection, session: Session | None) -> Resolved:
     """What the session, if a dream has one, and the workspace say."""
-    workspace = view.workspaces.by_key(collection.workspace_key)
+    workspace = tx.workspaces.by_key(collection.workspace_key)
     return resolve(rt.defaults, session.configuration if session else None, workspace.configuration if workspace else None)
 
 

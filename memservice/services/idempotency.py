@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from memservice.domain.errors import InvalidInput
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import IdempotencyKey, Message, Session
 from memservice.runtime import Runtime
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +34,21 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def replayed(view: View, session: Session, request: Request | None) -> list[Message] | None:
+def replayed(tx: Transaction, session: Session, request: Request | None) -> list[Message] | None:
     """What was stored under this key before, in order; None if it is new. To be asked while the session's row is held.
 
     InvalidInput if it was another request: to answer as if that had been this one would lose messages.
     """
-    found = None if request is None else view.rows.get(IdempotencyKey, where(session_key=session.key, digest=request.digest))
-    if request is None or found is None:
+    idempotency_key = None if request is None else tx.rows.get(IdempotencyKey, equals(session_key=session.key, digest=request.digest))
+    if request is None or idempotency_key is None:
         return None
-    if found.request != request.asked:
+    if idempotency_key.request != request.asked:
         raise InvalidInput.at("header", "Idempotency-Key", message="This key was used for other messages; each request needs its own")
-    stored = view.messages.by_keys(found.message_keys)
-    return [stored[number] for number in found.message_keys if number in stored]
+    stored = tx.messages.by_keys(idempotency_key.message_keys)
+    return [stored[number] for number in idempotency_key.message_keys if number in stored]
 
 
-def remember(rt: Runtime, view: View, session: Session, request: Request | None, messages: Sequence[Message]) -> None:
+def remember(rt: Runtime, tx: Transaction, session: Session, request: Request | None, messages: Sequence[Message]) -> None:
     if request is not None:
         row = IdempotencyKey(
             workspace_key=session.workspace_key,
@@ -58,4 +58,4 @@ def remember(rt: Runtime, view: View, session: Session, request: Request | None,
             message_keys=[message.key for message in messages],
             created_at=rt.clock(),
         )
-        view.rows.put([row])
+        tx.rows.put([row])

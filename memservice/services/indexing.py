@@ -11,7 +11,7 @@ from memservice.runtime import Runtime
 from memservice.services.peers import spoken_name
 from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.spi.text import TextRow
 from memservice.spi.vectors import VectorRow
 
@@ -24,16 +24,16 @@ CONCLUSION: Kind = "conclusion"
 DOCUMENT: Kind = "document"
 
 
-LIKE_AT_ONCE = 100
+SIMILAR_BATCH_SIZE = 100
 """Rows of one task that copies vectors."""
-TEXTS_AT_ONCE = 500
+TEXT_BATCH_SIZE = 500
 """Messages of one task that indexes them."""
 
 
 def index_messages(
     rt: Runtime,
-    view: View,
-    workspace: int,
+    tx: Transaction,
+    workspace_key: int,
     messages: Sequence[Message],
     terms: Sequence[list[str]],
     authors: Mapping[int, Peer],
@@ -43,34 +43,34 @@ def index_messages(
 
     `like`: for a message's key that of an indexed message with the same content.
     """
-    add_message_texts(rt, view, workspace, messages, terms, authors)
-    return message_vectors_later(rt, view, workspace, messages, like)
+    add_message_texts(rt, tx, workspace_key, messages, terms, authors)
+    return message_vectors_later(rt, tx, workspace_key, messages, like)
 
 
 def index_messages_later(
-    rt: Runtime, view: View, workspace: int, messages: Sequence[Message], like: Mapping[int, int] | None = None
+    rt: Runtime, tx: Transaction, workspace_key: int, messages: Sequence[Message], like: Mapping[int, int] | None = None
 ) -> list[Task]:
     """The tasks that do what `index_messages` does, for so many messages that the write would take long."""
     keys = [message.key for message in messages]
-    tasks = [outbox.index(rt, workspace, keys[start : start + TEXTS_AT_ONCE]) for start in range(0, len(keys), TEXTS_AT_ONCE)]
-    return tasks + message_vectors_later(rt, view, workspace, messages, like)
+    tasks = [outbox.index(rt, workspace_key, keys[start : start + TEXT_BATCH_SIZE]) for start in range(0, len(keys), TEXT_BATCH_SIZE)]
+    return tasks + message_vectors_later(rt, tx, workspace_key, messages, like)
 
 
 def message_vectors_later(
-    rt: Runtime, view: View, workspace: int, messages: Sequence[Message], like: Mapping[int, int] | None = None
+    rt: Runtime, tx: Transaction, workspace_key: int, messages: Sequence[Message], like: Mapping[int, int] | None = None
 ) -> list[Task]:
     """The tasks that give messages their vectors, where messages have any."""
     # Hashed vectors of messages measured no gain over text, so messages get vectors only from an embedder that understands: the
     # configured one, or one that the workspace was moved to.
     if not rt.settings.app.embed_messages:
         return []
-    if Capability.SEMANTIC not in rt.embedder.capabilities and view.spaces.active(workspace, MESSAGE) is None:
+    if Capability.SEMANTIC not in rt.embedder.capabilities and tx.spaces.active(workspace_key, MESSAGE) is None:
         return []
-    return embed_later(rt, MESSAGE, workspace, [message.key for message in messages if message.content.strip()], like)
+    return embed_later(rt, MESSAGE, workspace_key, [message.key for message in messages if message.content.strip()], like)
 
 
 def add_message_texts(
-    rt: Runtime, view: View, workspace: int, messages: Sequence[Message], terms: Sequence[list[str]], authors: Mapping[int, Peer]
+    rt: Runtime, tx: Transaction, workspace_key: int, messages: Sequence[Message], terms: Sequence[list[str]], authors: Mapping[int, Peer]
 ) -> None:
     """Put messages into the text index, in place of what it has of them."""
     rows = []
@@ -79,18 +79,18 @@ def add_message_texts(
         # because the text was analysed before the transaction and the name is known only in it.
         head = analyse(f"{message.created_at.day} {message.created_at:%B %Y} {spoken_name(authors[message.author_key])}")
         rows.append(TextRow(message.key, [*head, *own], session=message.session_key, author=message.author_key, at=message.created_at))
-    rt.storage.text.add(view, MESSAGE, workspace, rows)
+    rt.storage.text.add(tx, MESSAGE, workspace_key, rows)
 
 
-def embed_later(rt: Runtime, kind: Kind, workspace: int, keys: Sequence[int], like: Mapping[int, int] | None = None) -> list[Task]:
+def embed_later(rt: Runtime, kind: Kind, workspace_key: int, keys: Sequence[int], like: Mapping[int, int] | None = None) -> list[Task]:
     """The tasks that give these rows their vectors, or copy those of the rows in `like`, which have the same text."""
     if like is None:
-        return [outbox.embed(rt, kind, workspace, keys)]
-    parts = [keys[start : start + LIKE_AT_ONCE] for start in range(0, len(keys), LIKE_AT_ONCE)]
-    return [outbox.embed(rt, kind, workspace, part, [like[key] for key in part]) for part in parts]
+        return [outbox.embed(rt, kind, workspace_key, keys)]
+    parts = [keys[start : start + SIMILAR_BATCH_SIZE] for start in range(0, len(keys), SIMILAR_BATCH_SIZE)]
+    return [outbox.embed(rt, kind, workspace_key, part, [like[key] for key in part]) for part in parts]
 
 
-def add_conclusion_texts(rt: Runtime, view: View, workspace: int, conclusions: Sequence[Conclusion]) -> None:
+def add_conclusion_texts(rt: Runtime, tx: Transaction, workspace_key: int, conclusions: Sequence[Conclusion]) -> None:
     """Put conclusions into the text index, in place of what it has of them."""
     rows = [
         TextRow(
@@ -104,13 +104,13 @@ def add_conclusion_texts(rt: Runtime, view: View, workspace: int, conclusions: S
         )
         for conclusion in conclusions
     ]
-    rt.storage.text.add(view, CONCLUSION, workspace, rows)
+    rt.storage.text.add(tx, CONCLUSION, workspace_key, rows)
 
 
 def index_conclusions(
     rt: Runtime,
-    view: View,
-    workspace: int,
+    tx: Transaction,
+    workspace_key: int,
     conclusions: Sequence[Conclusion],
     vectors: Sequence[Vector] | None = None,
     like: Mapping[int, int] | None = None,
@@ -121,13 +121,13 @@ def index_conclusions(
     """
     if not conclusions:
         return []
-    add_conclusion_texts(rt, view, workspace, conclusions)
+    add_conclusion_texts(rt, tx, workspace_key, conclusions)
     if vectors is None or not rt.vectors_transactional:
-        return embed_later(rt, CONCLUSION, workspace, [conclusion.key for conclusion in conclusions], like)
-    space = writing_space(rt, view, workspace, CONCLUSION)
+        return embed_later(rt, CONCLUSION, workspace_key, [conclusion.key for conclusion in conclusions], like)
+    space = writing_space(rt, tx, workspace_key, CONCLUSION)
     if space is None or any(len(vector) != space.dimension for vector in vectors):
-        return embed_later(rt, CONCLUSION, workspace, [conclusion.key for conclusion in conclusions], like)
-    rt.vectors.upsert(view, space, conclusion_vectors(conclusions, vectors))
+        return embed_later(rt, CONCLUSION, workspace_key, [conclusion.key for conclusion in conclusions], like)
+    rt.vectors.upsert(tx, space, conclusion_vectors(conclusions, vectors))
     return []
 
 
@@ -157,7 +157,7 @@ def message_vectors(messages: Sequence[Message], vectors: Sequence[Vector]) -> l
 
 
 def index_documents(
-    rt: Runtime, view: View, workspace: int, documents: Sequence[Document], vectors: Sequence[Vector] | None = None
+    rt: Runtime, tx: Transaction, workspace_key: int, documents: Sequence[Document], vectors: Sequence[Vector] | None = None
 ) -> list[Task]:
     """As `index_conclusions`, for documents: the collection stands where a conclusion's observer does, its owner where the observed."""
     rows = [
@@ -166,11 +166,11 @@ def index_documents(
         )
         for document in documents
     ]
-    rt.storage.text.add(view, DOCUMENT, workspace, rows)
-    space = writing_space(rt, view, workspace, DOCUMENT) if vectors is not None and rt.vectors_transactional else None
+    rt.storage.text.add(tx, DOCUMENT, workspace_key, rows)
+    space = writing_space(rt, tx, workspace_key, DOCUMENT) if vectors is not None and rt.vectors_transactional else None
     if vectors is None or space is None:
-        return embed_later(rt, DOCUMENT, workspace, [document.key for document in documents])
-    rt.vectors.upsert(view, space, document_vectors(documents, vectors))
+        return embed_later(rt, DOCUMENT, workspace_key, [document.key for document in documents])
+    rt.vectors.upsert(tx, space, document_vectors(documents, vectors))
     return []
 
 
@@ -189,18 +189,18 @@ def embed_inline(rt: Runtime, texts: Sequence[str]) -> list[Vector] | None:
     return rt.embedder.embed(texts)
 
 
-def writing_space(rt: Runtime, view: View, workspace: int, kind: Kind) -> Space | None:
+def writing_space(rt: Runtime, tx: Transaction, workspace_key: int, kind: Kind) -> Space | None:
     """The active space if it is the configured embedder's. The first write of a workspace settles which embedder it has."""
-    space = view.spaces.active(workspace, kind) or new_space(rt, view, workspace, kind)
+    space = tx.spaces.active(workspace_key, kind) or new_space(rt, tx, workspace_key, kind)
     return space if space.embedder == rt.embedder.id else None
 
 
-def new_space(rt: Runtime, view: View, workspace: int, kind: Kind) -> Space:
+def new_space(rt: Runtime, tx: Transaction, workspace_key: int, kind: Kind) -> Space:
     """The first space of a workspace and kind, by the configured embedder, which must have made a vector: only then is its dimension
     known without asking it."""
-    return view.spaces.save(
+    return tx.spaces.save(
         Space(
-            workspace_key=workspace,
+            workspace_key=workspace_key,
             kind=kind,
             embedder=rt.embedder.id,
             dimension=rt.embedder.dimension,
@@ -210,29 +210,29 @@ def new_space(rt: Runtime, view: View, workspace: int, kind: Kind) -> Space:
     )
 
 
-def forget_conclusions(rt: Runtime, view: View, workspace: int, keys: Sequence[int]) -> None:
+def forget_conclusions(rt: Runtime, tx: Transaction, workspace_key: int, keys: Sequence[int]) -> None:
     """Conclusions that are no longer live can no longer be found. An index outside the storage is told by a task."""
-    forget_rows(rt, view, CONCLUSION, workspace, keys)
+    forget_rows(rt, tx, CONCLUSION, workspace_key, keys)
 
 
-def forget_rows(rt: Runtime, view: View, kind: Kind, workspace: int, keys: Sequence[int]) -> None:
+def forget_rows(rt: Runtime, tx: Transaction, kind: Kind, workspace_key: int, keys: Sequence[int]) -> None:
     """As `forget`; an index outside the storage is told by a task."""
-    forget(rt, view, kind, workspace, keys)
-    if keys and not rt.vectors_transactional and any(space.kind == kind for space in view.spaces.of_workspace(workspace)):
-        view.tasks.add([outbox.forget(rt, kind, workspace, keys)])
+    forget(rt, tx, kind, workspace_key, keys)
+    if keys and not rt.vectors_transactional and any(space.kind == kind for space in tx.spaces.of_workspace(workspace_key)):
+        tx.tasks.add([outbox.delete_vectors(rt, kind, workspace_key, keys)])
 
 
-def forget(rt: Runtime, view: View, kind: str, workspace: int, keys: Sequence[int]) -> None:
+def forget(rt: Runtime, tx: Transaction, kind: str, workspace_key: int, keys: Sequence[int]) -> None:
     """Take rows out of the indexes that live in the storage."""
     if not keys:
         return
-    rt.storage.text.remove(view, kind, workspace, keys)
+    rt.storage.text.remove(tx, kind, workspace_key, keys)
     if rt.vectors_transactional:
-        forget_vectors(rt, view, kind, view.spaces.of_workspace(workspace), keys)
+        forget_vectors(rt, tx, kind, tx.spaces.of_workspace(workspace_key), keys)
 
 
-def forget_vectors(rt: Runtime, view: View | None, kind: str, spaces: Sequence[Space], keys: Sequence[int]) -> None:
-    """Take rows out of the vector index; `view` is None for one outside the storage, which must not be called inside a transaction."""
+def forget_vectors(rt: Runtime, tx: Transaction | None, kind: str, spaces: Sequence[Space], keys: Sequence[int]) -> None:
+    """Take rows out of the vector index; `tx` is None for one outside the storage, which must not be called inside a transaction."""
     for space in spaces:
         if space.kind == kind:
-            rt.vectors.delete(view, space, keys)
+            rt.vectors.delete(tx, space, keys)

@@ -9,7 +9,7 @@ from typing import Any
 
 from memservice.domain import tokens
 from memservice.domain.errors import NotFound
-from memservice.domain.filters import TRUE, Node, parse_filters, resources
+from memservice.domain.filters import TRUE, Condition, parse_filters, resources
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Message, Peer, Session, Workspace
 from memservice.domain.text.analysis import analyse
@@ -33,7 +33,7 @@ from memservice.services.tasks import (
     batching,
     outbox,
 )
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,46 +60,48 @@ class Prepared:
 
 
 def create(
-    rt: Runtime, who: Principal, workspace: str, session: str, drafts: Sequence[Draft], idempotency_key: str | None = None
+    rt: Runtime, principal: Principal, workspace_id: str, session_id: str, drafts: Sequence[Draft], idempotency_key: str | None = None
 ) -> list[Message]:
     """Store messages in order, all or none, with the background work that they make necessary.
 
     Creates the workspace, the session and the authors that are missing, and makes the authors members. With an idempotency key that
     this session has seen before, the messages stored then are returned and nothing is stored; InvalidInput if they are other messages.
     """
-    policy.require(who, workspace, session=session)
-    return create_in(rt, workspace, session, drafts, idempotency_key)
+    policy.require(principal, workspace_id, session_id=session_id)
+    return create_in(rt, workspace_id, session_id, drafts, idempotency_key)
 
 
-def create_in(rt: Runtime, workspace: str, session: str, drafts: Sequence[Draft], idempotency_key: str | None = None) -> list[Message]:
+def create_in(
+    rt: Runtime, workspace_id: str, session_id: str, drafts: Sequence[Draft], idempotency_key: str | None = None
+) -> list[Message]:
     """As `create`, where it is settled that the caller may."""
     once = None if idempotency_key is None else idempotency.request(idempotency_key, [_asked(draft) for draft in drafts])
     prepared = [prepare(rt, draft, ("body", "messages", index)) for index, draft in enumerate(drafts)]
 
-    def store(view: View) -> tuple[list[Message], bool]:
-        place, _ = workspaces.ensure(rt, view, workspace)
-        authors = _authors(rt, view, place.key, prepared)
-        room, _ = sessions.ensure(rt, view, place, session)
-        replayed = idempotency.replayed(view, room, once)
+    def store(tx: Transaction) -> tuple[list[Message], bool]:
+        workspace, _ = workspaces.ensure(rt, tx, workspace_id)
+        authors = _authors(rt, tx, workspace.key, prepared)
+        session, _ = sessions.ensure(rt, tx, workspace, session_id)
+        replayed = idempotency.replayed(tx, session, once)
         if replayed is not None:
             return replayed, False
-        stored = append(rt, view, place, room, authors, prepared)
-        idempotency.remember(rt, view, room, once, stored)
-        return stored, True
+        messages = append(rt, tx, workspace, session, authors, prepared)
+        idempotency.remember(rt, tx, session, once, messages)
+        return messages, True
 
-    stored, is_new = rt.storage.write(store)
+    messages, is_new = rt.storage.write(store)
     if is_new:
-        emit.messages_created(rt, workspace, stored)
-    return stored
+        emit.messages_created(rt, workspace_id, messages)
+    return messages
 
 
 def append(
-    rt: Runtime, view: View, place: Workspace, room: Session, authors: Mapping[str, Peer], prepared: Sequence[Prepared]
+    rt: Runtime, tx: Transaction, workspace: Workspace, session: Session, authors: Mapping[str, Peer], prepared: Sequence[Prepared]
 ) -> list[Message]:
     """Store messages at the end of a session whose row is held, with the background work that they make necessary. Their authors
     become members."""
-    sessions.join(rt, view, room, authors)
-    seq, through = room.message_count, room.token_total
+    sessions.join(rt, tx, session, authors)
+    seq, through = session.message_count, session.token_total
     rows: list[Message] = []
     for item in prepared:
         seq, through = seq + 1, through + item.message.tokens
@@ -107,25 +109,25 @@ def append(
         rows.append(
             replace(
                 item.message,
-                workspace_key=place.key,
-                session_key=room.key,
+                workspace_key=workspace.key,
+                session_key=session.key,
                 author_key=author.key,
-                session=room.slug,
+                session=session.slug,
                 author=author.slug,
                 seq=seq,
                 tokens_through=through,
             )
         )
-    stored = view.messages.append(rows)
-    view.sessions.save(replace(room, message_count=seq, token_total=through))
+    messages = tx.messages.append(rows)
+    tx.sessions.save(replace(session, message_count=seq, token_total=through))
     by_key = {peer.key: peer for peer in authors.values()}
     configurations = [item.configuration for item in prepared]
-    members = view.members.listening(room.key, sorted(by_key))
-    tasks = batching.waiting(rt, outbox.after_messages(rt, place, room, stored, configurations, by_key, members))
-    tasks += indexing.index_messages(rt, view, place.key, stored, [item.terms for item in prepared], by_key)
-    view.tasks.add(tasks)
-    batching.look(rt, view, tasks)
-    return stored
+    members = tx.members.listening(session.key, sorted(by_key))
+    tasks = batching.delay(rt, outbox.after_messages(rt, workspace, session, messages, configurations, by_key, members))
+    tasks += indexing.index_messages(rt, tx, workspace.key, messages, [item.terms for item in prepared], by_key)
+    tx.tasks.add(tasks)
+    batching.release_if_full(rt, tx, tasks)
+    return messages
 
 
 def _asked(draft: Draft) -> dict[str, Any]:
@@ -151,7 +153,7 @@ def prepare(rt: Runtime, draft: Draft, loc: validation.Loc) -> Prepared:
         tokens_through=0,
         created_at=draft.created_at or rt.clock(),
     )
-    message = write_hooks.heard_message(rt.plugins, message)
+    message = write_hooks.apply(rt.plugins, message)
     return Prepared(
         message=replace(message, tokens=tokens.count(message.content)),
         author=draft.author,
@@ -160,68 +162,68 @@ def prepare(rt: Runtime, draft: Draft, loc: validation.Loc) -> Prepared:
     )
 
 
-def _authors(rt: Runtime, view: View, workspace: int, prepared: Sequence[Prepared]) -> dict[str, Peer]:
+def _authors(rt: Runtime, tx: Transaction, workspace_key: int, prepared: Sequence[Prepared]) -> dict[str, Peer]:
     slugs = [item.author for item in prepared]
-    known = view.peers.by_slugs(workspace, sorted(set(slugs)))
+    known = tx.peers.by_slugs(workspace_key, sorted(set(slugs)))
     for index, slug in enumerate(slugs):
         validation.refuse_scope(slug, known.get(slug), ("body", "messages", index, "peer_id"))
     missing = [slug for slug in slugs if slug not in known]
     for index, slug in enumerate(slugs):
         if slug not in known:
             validation.require_name(slug, ("body", "messages", index, "peer_id"))
-    return known | peers.ensure(rt, view, workspace, missing, ("body", "messages")) if missing else known
+    return known | peers.ensure(rt, tx, workspace_key, missing, ("body", "messages")) if missing else known
 
 
-def page(rt: Runtime, who: Principal, workspace: str, session: str, filters: object, paging: Paging) -> Page[Message]:
+def page(rt: Runtime, principal: Principal, workspace_id: str, session_id: str, filters: object, paging: Paging) -> Page[Message]:
     """Messages in the order in which they were stored, whatever their `created_at`."""
-    policy.require(who, workspace, session=session, member=True)
-    condition = parse_filters(filters, resources.MESSAGE, workspace=workspace)
-    with rt.storage.read() as view:
-        found = visibility.locate(view, workspace, session=session).session
-        if found is None:
+    policy.require(principal, workspace_id, session_id=session_id, member=True)
+    condition = parse_filters(filters, resources.MESSAGE, workspace_id=workspace_id)
+    with rt.storage.read() as tx:
+        session = visibility.find(tx, workspace_id, session_id=session_id).session
+        if session is None:
             return Page([], 0, paging.page, paging.size)
-        return page_of(view, found, condition, paging)
+        return page_of(tx, session, condition, paging)
 
 
-def page_of(view: View, session: Session, condition: Node, paging: Paging) -> Page[Message]:
+def page_of(tx: Transaction, session: Session, condition: Condition, paging: Paging) -> Page[Message]:
     """The matching messages of a session, in the order in which they were stored."""
     if condition == TRUE:
         # Positions are dense, so a page is an index range and the total is known: page 90 costs what page 1 costs.
         total, first = session.message_count, paging.offset + 1
         if paging.reverse:
-            items = view.messages.run(session.key, total - paging.offset - paging.size + 1, total - paging.offset, reverse=True)
+            items = tx.messages.run(session.key, total - paging.offset - paging.size + 1, total - paging.offset, reverse=True)
         else:
-            items = view.messages.run(session.key, first, paging.offset + paging.size)
+            items = tx.messages.run(session.key, first, paging.offset + paging.size)
         return Page(items, total, paging.page, paging.size)
-    items = view.messages.page(session.key, condition, paging.reverse, paging.size, paging.offset)
-    return Page(items, view.messages.count(session.key, condition), paging.page, paging.size)
+    items = tx.messages.page(session.key, condition, paging.reverse, paging.size, paging.offset)
+    return Page(items, tx.messages.count(session.key, condition), paging.page, paging.size)
 
 
 def _missing(uid: str) -> NotFound:
     return NotFound(f"Message with ID {uid} not found")
 
 
-def get(rt: Runtime, who: Principal, workspace: str, session: str, uid: str) -> Message:
-    policy.require(who, workspace, session=session, member=True)
-    with rt.storage.read() as view:
-        found = visibility.locate(view, workspace, session=session).session
-        message = None if found is None else view.messages.by_uid(found.key, uid)
+def get(rt: Runtime, principal: Principal, workspace_id: str, session_id: str, uid: str) -> Message:
+    policy.require(principal, workspace_id, session_id=session_id, member=True)
+    with rt.storage.read() as tx:
+        session = visibility.find(tx, workspace_id, session_id=session_id).session
+        message = None if session is None else tx.messages.by_uid(session.key, uid)
     if message is None:
         raise _missing(uid)
     return message
 
 
-def update(rt: Runtime, who: Principal, workspace: str, session: str, uid: str, metadata: Mapping[str, Any] | None) -> Message:
+def update(rt: Runtime, principal: Principal, workspace_id: str, session_id: str, uid: str, metadata: Mapping[str, Any] | None) -> Message:
     """Metadata is replaced; None leaves it. The content never changes, and nothing is derived again."""
-    policy.require(who, workspace, session=session)
+    policy.require(principal, workspace_id, session_id=session_id)
     stored = validation.metadata(metadata)
 
-    def change(view: View) -> Message:
+    def change(tx: Transaction) -> Message:
         # Held, so that nobody deletes the session and erases the message before it is stored.
-        _, room = sessions.require(view, workspace, session, lock=True)
-        message = view.messages.by_uid(room.key, uid)
+        _, session = sessions.require(tx, workspace_id, session_id, lock=True)
+        message = tx.messages.by_uid(session.key, uid)
         if message is None:
             raise _missing(uid)
-        return message if stored is None else view.messages.save(replace(message, metadata=stored))
+        return message if stored is None else tx.messages.save(replace(message, metadata=stored))
 
     return rt.storage.write(change)

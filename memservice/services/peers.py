@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from memservice.domain.filters import all_of, parse_filters, resources, where
+from memservice.domain.filters import all_of, equals, parse_filters, resources
 from memservice.domain.filters.ast import Not
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ARCHIVED, PEER, SCOPE, Peer, PeerName, Session
@@ -23,7 +23,7 @@ from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
 from memservice.spi.rows import UniqueViolation
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 NAMESAKES_LOOKED_AT = 200
 """Names (words of them) that are looked at to see whether two peers go by the same one."""
@@ -42,7 +42,7 @@ def spoken_name(peer: Peer) -> str:
     return display_name(peer) or peer.slug
 
 
-def shown_names(view: View, workspace: int, peers: Iterable[Peer]) -> dict[str, str]:
+def shown_names(tx: Transaction, workspace_key: int, peers: Iterable[Peer]) -> dict[str, str]:
     """The display names of those peers that have one, by slug. One that another peer of the workspace goes by as well, as its display name
     or its id, has the peer's id beside it, `Bob (eve)`: any peer may call itself whatever it likes.
 
@@ -53,8 +53,8 @@ def shown_names(view: View, workspace: int, peers: Iterable[Peer]) -> dict[str, 
     wanted = sorted({form for several in tokens.values() for token in several for form in (token, CAPITALISED + token)})
     if not names:
         return {}
-    rows = view.rows.page(PeerName, where(workspace_key=workspace, token=tuple(wanted)), limit=NAMESAKES_LOOKED_AT) if wanted else []
-    others = view.peers.by_keys(sorted({row.peer_key for row in rows}))
+    rows = tx.rows.page(PeerName, equals(workspace_key=workspace_key, token=tuple(wanted)), limit=NAMESAKES_LOOKED_AT) if wanted else []
+    others = tx.peers.by_keys(sorted({row.peer_key for row in rows}))
     taken: dict[str, set[str]] = {}
     for other in others.values():
         for name in (display_name(other), other.slug):
@@ -68,74 +68,74 @@ def shown_names(view: View, workspace: int, peers: Iterable[Peer]) -> dict[str, 
     return {slug: name if is_its_own(slug, name) or name == slug else f"{name} ({slug})" for slug, name in names.items()}
 
 
-def ensure(rt: Runtime, view: View, workspace: int, slugs: Sequence[str], loc: validation.Loc, **fields: Any) -> dict[str, Peer]:
+def ensure(rt: Runtime, tx: Transaction, workspace_key: int, slugs: Sequence[str], loc: validation.Loc, **fields: Any) -> dict[str, Peer]:
     """The peers of these names, by name; missing ones are created, in sorted order so that writers never wait on each other in a ring."""
-    found = view.peers.by_slugs(workspace, sorted(set(slugs)))
+    found = tx.peers.by_slugs(workspace_key, sorted(set(slugs)))
     missing = sorted(set(slugs) - found.keys())
     if not missing:
         return found
     validation.require_names(missing, loc, place_in_loc=False)
-    new = [Peer(uid=new_uid(), workspace_key=workspace, slug=slug, v1_name=slug, created_at=rt.clock(), **fields) for slug in missing]
+    new = [Peer(uid=new_uid(), workspace_key=workspace_key, slug=slug, v1_name=slug, created_at=rt.clock(), **fields) for slug in missing]
     try:
-        stored = view.peers.put(new)
+        peers = tx.peers.put(new)
     except UniqueViolation as taken:
         if "v1_name" not in taken.fields:
             raise
         # Generation 1 users were renamed to some of these ids; the ids are free all the same.
-        renamed = view.rows.page(Peer, where(workspace_key=workspace, v1_name=tuple(missing)))
+        renamed = tx.rows.page(Peer, equals(workspace_key=workspace_key, v1_name=tuple(missing)))
         names = {peer.v1_name for peer in renamed}
-        stored = view.peers.put([replace(peer, v1_name=peer.uid) if peer.slug in names else peer for peer in new])
-    for peer in stored:
-        _index_names(view, peer)
+        peers = tx.peers.put([replace(peer, v1_name=peer.uid) if peer.slug in names else peer for peer in new])
+    for peer in peers:
+        _index_names(tx, peer)
         found[peer.slug] = peer
     return found
 
 
-def add(view: View, peer: Peer) -> Peer:
+def add(tx: Transaction, peer: Peer) -> Peer:
     """Store a new peer, whose names the caller looked after."""
-    stored = view.peers.put([peer])[0]
-    _index_names(view, stored)
+    stored = tx.peers.put([peer])[0]
+    _index_names(tx, stored)
     return stored
 
 
-def change(view: View, peer: Peer, changed: Peer) -> Peer:
+def change(tx: Transaction, peer: Peer, changed: Peer) -> Peer:
     """Store a peer in place of what it was."""
-    view.peers.put([changed])
+    tx.peers.put([changed])
     if display_name(changed) != display_name(peer):
-        _index_names(view, changed)
+        _index_names(tx, changed)
     return changed
 
 
-def _index_names(view: View, peer: Peer) -> None:
+def _index_names(tx: Transaction, peer: Peer) -> None:
     if peer.kind == PEER:
-        view.peers.set_names(peer, name_tokens(peer.slug, display_name(peer)))
+        tx.peers.set_names(peer, name_tokens(peer.slug, display_name(peer)))
 
 
 def get_or_create(
-    rt: Runtime, who: Principal, workspace: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
+    rt: Runtime, principal: Principal, workspace_id: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
 ) -> tuple[Peer, bool]:
     """The peer and whether it was created now. Given metadata and configuration replace those of an existing peer."""
-    policy.require_create_peer(who, workspace, slug)
+    policy.require_create_peer(principal, workspace_id, slug)
     validation.require_name(slug, ("body", "id"))
-    if (metadata is None and config is None) or not policy.may_update_peers(who):
-        with rt.storage.read() as view:
-            found = view.workspaces.locate(workspace, peer=slug).peer
-        if found is not None:
-            return found, False
-    return _upsert(rt, workspace, slug, metadata, config, ("body", "id"), updating=policy.may_update_peers(who))
+    if (metadata is None and config is None) or not policy.may_update_peers(principal):
+        with rt.storage.read() as tx:
+            peer = tx.workspaces.locate(workspace_id, peer_id=slug).peer
+        if peer is not None:
+            return peer, False
+    return _upsert(rt, workspace_id, slug, metadata, config, ("body", "id"), updating=policy.may_update_peers(principal))
 
 
 def update(
-    rt: Runtime, who: Principal, workspace: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
+    rt: Runtime, principal: Principal, workspace_id: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
 ) -> Peer:
     """Given metadata and configuration each replace the stored ones. Creates a peer that is missing."""
-    policy.require(who, workspace, peer=slug)
-    return _upsert(rt, workspace, slug, metadata, config, ("path", "peer_id"))[0]
+    policy.require(principal, workspace_id, peer_id=slug)
+    return _upsert(rt, workspace_id, slug, metadata, config, ("path", "peer_id"))[0]
 
 
 def _upsert(
     rt: Runtime,
-    workspace: str,
+    workspace_id: str,
     slug: str,
     metadata: Mapping[str, Any] | None,
     config: Mapping[str, Any] | None,
@@ -147,53 +147,53 @@ def _upsert(
     if settings is not None:
         check_size(settings, ("body", "configuration"), "Configuration")
 
-    def store(view: View) -> tuple[Peer, bool]:
-        place, _ = workspaces.ensure(rt, view, workspace)
-        found = view.peers.by_slug(place.key, slug, lock=True)
-        validation.refuse_scope(slug, found, loc)
-        if found is None:
+    def store(tx: Transaction) -> tuple[Peer, bool]:
+        workspace, _ = workspaces.ensure(rt, tx, workspace_id)
+        peer = tx.peers.by_slug(workspace.key, slug, lock=True)
+        validation.refuse_scope(slug, peer, loc)
+        if peer is None:
             validation.require_name(slug, loc)
-            made = ensure(rt, view, place.key, [slug], loc, metadata=stored or {}, configuration=settings or {})
+            made = ensure(rt, tx, workspace.key, [slug], loc, metadata=stored or {}, configuration=settings or {})
             return made[slug], True
         if not updating or (stored is None and settings is None):
-            return found, False
+            return peer, False
         changed = replace(
-            found,
-            metadata=found.metadata if stored is None else stored,
-            configuration=found.configuration if settings is None else settings,
+            peer,
+            metadata=peer.metadata if stored is None else stored,
+            configuration=peer.configuration if settings is None else settings,
         )
-        return change(view, found, changed), False
+        return change(tx, peer, changed), False
 
     return rt.storage.write(store)
 
 
 def page(
-    rt: Runtime, who: Principal, workspace: str, filters: object, paging: Paging, kind: Literal["scope", "all"] | None = None
+    rt: Runtime, principal: Principal, workspace_id: str, filters: object, paging: Paging, kind: Literal["scope", "all"] | None = None
 ) -> Page[Peer]:
     """Ordinary peers; with `kind` scopes, or both."""
-    policy.require(who, workspace)
-    condition = parse_filters(filters, resources.PEER, workspace=workspace)
+    policy.require(principal, workspace_id)
+    condition = parse_filters(filters, resources.PEER, workspace_id=workspace_id)
     if kind != "all":
-        condition = all_of(condition, where(kind=SCOPE if kind == "scope" else PEER))
-    with rt.storage.read() as view:
-        place = view.workspaces.by_slug(workspace)
-        if place is None:
+        condition = all_of(condition, equals(kind=SCOPE if kind == "scope" else PEER))
+    with rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(workspace_id)
+        if workspace is None:
             return Page([], 0, paging.page, paging.size)
-        key = place.key
+        key = workspace.key
         return read_page(
             paging,
-            lambda: view.peers.page(key, condition, paging.order("created_at"), paging.size, paging.offset),
-            lambda: view.peers.count(key, condition),
+            lambda: tx.peers.page(key, condition, paging.order("created_at"), paging.size, paging.offset),
+            lambda: tx.peers.count(key, condition),
         )
 
 
-def sessions(rt: Runtime, who: Principal, workspace: str, peer: str, filters: object, paging: Paging) -> Page[Session]:
+def sessions(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, filters: object, paging: Paging) -> Page[Session]:
     """Every session that the peer is or was a member of, those awaiting erasure included, archived ones not."""
-    policy.require(who, workspace, peer=peer)
-    condition = all_of(parse_filters(filters, resources.SESSION, workspace=workspace), Not(where(state=ARCHIVED)))
-    with rt.storage.read() as view:
-        found = view.workspaces.locate(workspace, peer=peer).peer
-        if found is None:
+    policy.require(principal, workspace_id, peer_id=peer_id)
+    condition = all_of(parse_filters(filters, resources.SESSION, workspace_id=workspace_id), Not(equals(state=ARCHIVED)))
+    with rt.storage.read() as tx:
+        peer = tx.workspaces.locate(workspace_id, peer_id=peer_id).peer
+        if peer is None:
             return Page([], 0, paging.page, paging.size)
-        items, total = view.sessions.page_of_peer(found.key, condition, paging.order("created_at"), paging.size, paging.offset)
+        items, total = tx.sessions.page_of_peer(peer.key, condition, paging.order("created_at"), paging.size, paging.offset)
         return Page(items, total, paging.page, paging.size)

@@ -8,7 +8,7 @@ from typing import Any
 
 from memservice.domain import configuration
 from memservice.domain.errors import NotFound, Refused
-from memservice.domain.filters import all_of, parse_filters, resources, where
+from memservice.domain.filters import all_of, equals, parse_filters, resources
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, PEER, Member, Peer, Session, Summary, Workspace
 from memservice.runtime import Runtime
@@ -23,7 +23,7 @@ from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
 from memservice.spi.base import TransientConflict
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 PATH = ("path", "session_id")
 
@@ -36,52 +36,54 @@ class MemberConfig:
     observe_others: bool | None = None
 
 
-def not_found(workspace: str, session: str) -> NotFound:
-    return NotFound(f"Session {session} not found in workspace {workspace}")
+def not_found(workspace_id: str, session_id: str) -> NotFound:
+    return NotFound(f"Session {session_id} not found in workspace {workspace_id}")
 
 
-def require(view: View, workspace: str, slug: str, *, lock: bool = False) -> tuple[Workspace, Session]:
+def require(tx: Transaction, workspace_id: str, slug: str, *, lock: bool = False) -> tuple[Workspace, Session]:
     """An active session, for writing to it."""
-    place = view.workspaces.by_slug(workspace)
-    session = None if place is None else view.sessions.by_slug(place.key, slug, lock=lock)
-    if place is None or session is None or session.state != ACTIVE:
-        raise not_found(workspace, slug)
-    return place, session
+    workspace = tx.workspaces.by_slug(workspace_id)
+    session = None if workspace is None else tx.sessions.by_slug(workspace.key, slug, lock=lock)
+    if workspace is None or session is None or session.state != ACTIVE:
+        raise not_found(workspace_id, slug)
+    return workspace, session
 
 
-def ensure(rt: Runtime, view: View, workspace: Workspace, slug: str, loc: validation.Loc = PATH, **fields: Any) -> tuple[Session, bool]:
+def ensure(
+    rt: Runtime, tx: Transaction, workspace: Workspace, slug: str, loc: validation.Loc = PATH, **fields: Any
+) -> tuple[Session, bool]:
     """The active session of that name, its row held until commit, and whether it was created now.
 
     A session that awaits erasure keeps its name: NotFound.
     """
-    found = view.sessions.by_slug(workspace.key, slug, lock=True)
+    found = tx.sessions.by_slug(workspace.key, slug, lock=True)
     if found is not None:
         if found.state != ACTIVE:
             raise not_found(workspace.slug, slug)
         return found, False
     validation.require_name(slug, loc)
-    if not workspaces.hold(view, workspace.key):
+    if not workspaces.hold(tx, workspace.key):
         raise TransientConflict(f"workspace {workspace.slug} was deleted meanwhile")  # the next try makes another
     session = Session(uid=new_uid(), workspace_key=workspace.key, slug=slug, created_at=rt.clock(), **fields)
-    return view.sessions.save(session), True
+    return tx.sessions.save(session), True
 
 
 def join(
     rt: Runtime,
-    view: View,
+    tx: Transaction,
     session: Session,
     joining: Mapping[str, Peer],
     config: Mapping[str, MemberConfig] | None = None,
 ) -> None:
     """Make peers members of a session whose row is held. An active member keeps its configuration; one that returns takes the new one."""
     config = config or {}
-    members = view.members.of_session(session.key, active=False, peers=[peer.key for peer in joining.values()])
+    members = tx.members.of_session(session.key, active=False, peer_keys=[peer.key for peer in joining.values()])
     known = {member.peer_key: member for member in members}
     changed: list[Member] = []
     now = rt.clock()
     for slug in sorted(joining):
         peer = joining[slug]
-        wanted = config.get(slug, MemberConfig())
+        member_config = config.get(slug, MemberConfig())
         member = known.get(peer.key)
         if member is None:
             changed.append(
@@ -92,25 +94,29 @@ def join(
                     session=session.slug,
                     peer=peer.slug,
                     kind=peer.kind,
-                    observe_me=wanted.observe_me,
-                    observe_others=wanted.observe_others,
+                    observe_me=member_config.observe_me,
+                    observe_others=member_config.observe_others,
                     joined_at=now,
                     joined_seq=session.message_count,
                 )
             )
         elif member.left_at is not None:
-            changed.append(replace(member, observe_me=wanted.observe_me, observe_others=wanted.observe_others, left_at=None, left_seq=None))
+            changed.append(
+                replace(
+                    member, observe_me=member_config.observe_me, observe_others=member_config.observe_others, left_at=None, left_seq=None
+                )
+            )
     if changed:
-        view.members.put(changed)
-        _check_observers(rt, view, session, [member for member in changed if member.observe_others])
+        tx.members.put(changed)
+        _check_observers(rt, tx, session, [member for member in changed if member.observe_others])
 
 
-def _check_observers(rt: Runtime, view: View, session: Session, added: Sequence[Member]) -> None:
+def _check_observers(rt: Runtime, tx: Transaction, session: Session, added: Sequence[Member]) -> None:
     """At most so many members of a session observe the others; scopes do not count."""
     if not any(member.kind == PEER for member in added):
         return
     limit = rt.settings.app.session_observers_limit
-    count = sum(1 for member in view.members.listening(session.key, []) if member.kind == PEER)
+    count = sum(1 for member in tx.members.listening(session.key, []) if member.kind == PEER)
     if count > limit:
         raise Refused(
             f"Session {session.slug} would have {count} observers. Maximum allowed is {limit} observers per session. "
@@ -120,8 +126,8 @@ def _check_observers(rt: Runtime, view: View, session: Session, added: Sequence[
 
 def get_or_create(
     rt: Runtime,
-    who: Principal,
-    workspace: str,
+    principal: Principal,
+    workspace_id: str,
     slug: str,
     metadata: Mapping[str, Any] | None = None,
     config: Mapping[str, Any] | None = None,
@@ -132,39 +138,39 @@ def get_or_create(
 
     A key of a peer or a session gets one that exists as it is: it is all its members', and nothing of the request is applied.
     """
-    policy.require_create_session(who, workspace, slug, scope_names or ())
+    policy.require_create_session(principal, workspace_id, slug, scope_names or ())
     validation.require_name(slug, ("body", "id"))
-    as_it_is = not policy.may_update_sessions(who)
+    as_it_is = not policy.may_update_sessions(principal)
     if as_it_is or (metadata is None and config is None and not members and not scope_names):
-        with rt.storage.read() as view:
-            found = view.workspaces.locate(workspace, session=slug).session
-            if found is not None and as_it_is:
-                return _as_it_is(view, who, workspace, found), False
-        if found is not None and found.state == ACTIVE:
-            return found, False
-    unless = who if as_it_is else None
-    return _upsert(rt, workspace, slug, metadata, config, members or {}, scope_names or (), ("body", "id"), as_it_is_for=unless)
+        with rt.storage.read() as tx:
+            session = tx.workspaces.locate(workspace_id, session_id=slug).session
+            if session is not None and as_it_is:
+                return _as_it_is(tx, principal, workspace_id, session), False
+        if session is not None and session.state == ACTIVE:
+            return session, False
+    unless = principal if as_it_is else None
+    return _upsert(rt, workspace_id, slug, metadata, config, members or {}, scope_names or (), ("body", "id"), as_it_is_for=unless)
 
 
-def _as_it_is(view: View, who: Principal, workspace: str, found: Session) -> Session:
+def _as_it_is(tx: Transaction, principal: Principal, workspace_id: str, session: Session) -> Session:
     # First: that it is there, or about to be erased, is for its members alone.
-    policy.require_memberships(view, who, [found.slug])
-    if found.state != ACTIVE:
-        raise not_found(workspace, found.slug)
-    return found
+    policy.require_memberships(tx, principal, [session.slug])
+    if session.state != ACTIVE:
+        raise not_found(workspace_id, session.slug)
+    return session
 
 
 def update(
-    rt: Runtime, who: Principal, workspace: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
+    rt: Runtime, principal: Principal, workspace_id: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
 ) -> Session:
     """Metadata is replaced, configuration merged by section. Creates a session that is missing."""
-    policy.require(who, workspace, session=slug)
-    return _upsert(rt, workspace, slug, metadata, config, {}, (), PATH)[0]
+    policy.require(principal, workspace_id, session_id=slug)
+    return _upsert(rt, workspace_id, slug, metadata, config, {}, (), PATH)[0]
 
 
 def _upsert(
     rt: Runtime,
-    workspace: str,
+    workspace_id: str,
     slug: str,
     metadata: Mapping[str, Any] | None,
     config: Mapping[str, Any] | None,
@@ -178,18 +184,18 @@ def _upsert(
     settings = validation.settings_of(rt, config)
     scopes.require_names(scope_names)
 
-    def change(view: View) -> tuple[Session, bool]:
-        place, _ = workspaces.ensure(rt, view, workspace)
+    def change(tx: Transaction) -> tuple[Session, bool]:
+        workspace, _ = workspaces.ensure(rt, tx, workspace_id)
         # Peers are made before the session's row is held, so a caller who may not change it is answered before either.
-        found = None if as_it_is_for is None else view.sessions.by_slug(place.key, slug)
+        found = None if as_it_is_for is None else tx.sessions.by_slug(workspace.key, slug)
         if as_it_is_for is not None and found is not None:
-            return _as_it_is(view, as_it_is_for, workspace, found), False
-        joining = _peers_to_join(rt, view, place, members, ("body", "peers"))
-        session, created = ensure(rt, view, place, slug, loc, metadata=stored or {}, configuration=settings or {})
+            return _as_it_is(tx, as_it_is_for, workspace_id, found), False
+        joining = _peers_to_join(rt, tx, workspace, members, ("body", "peers"))
+        session, created = ensure(rt, tx, workspace, slug, loc, metadata=stored or {}, configuration=settings or {})
         if as_it_is_for is not None and not created:
             raise TransientConflict(f"session {slug} was made meanwhile")  # the next try finds it
         if not created and (stored is not None or settings is not None):
-            session = view.sessions.save(
+            session = tx.sessions.save(
                 replace(
                     session,
                     metadata=session.metadata if stored is None else stored,
@@ -197,135 +203,135 @@ def _upsert(
                 )
             )
         if joining:
-            join(rt, view, session, joining, members)
+            join(rt, tx, session, joining, members)
         for name in scope_names:
-            scopes.add_session(rt, view, scopes.ensure(rt, view, place, name)[0], session)
+            scopes.add_session(rt, tx, scopes.ensure(rt, tx, workspace, name)[0], session)
         return session, created
 
     return rt.storage.write(change)
 
 
 def _peers_to_join(
-    rt: Runtime, view: View, workspace: Workspace, members: Mapping[str, MemberConfig], loc: validation.Loc
+    rt: Runtime, tx: Transaction, workspace: Workspace, members: Mapping[str, MemberConfig], loc: validation.Loc
 ) -> dict[str, Peer]:
     if not members:
         return {}
-    known = view.peers.by_slugs(workspace.key, sorted(members))
+    known = tx.peers.by_slugs(workspace.key, sorted(members))
     for slug in members:
         validation.refuse_scope(slug, known.get(slug), (*loc, slug))
     missing = [slug for slug in members if slug not in known]
-    return known | peers.ensure(rt, view, workspace.key, missing, loc) if missing else known
+    return known | peers.ensure(rt, tx, workspace.key, missing, loc) if missing else known
 
 
-def page(rt: Runtime, who: Principal, workspace: str, filters: object, paging: Paging) -> Page[Session]:
+def page(rt: Runtime, principal: Principal, workspace_id: str, filters: object, paging: Paging) -> Page[Session]:
     """Active sessions."""
-    policy.require(who, workspace)
-    condition = all_of(parse_filters(filters, resources.SESSION, workspace=workspace), where(state=ACTIVE))
-    with rt.storage.read() as view:
-        place = view.workspaces.by_slug(workspace)
-        if place is None:
+    policy.require(principal, workspace_id)
+    condition = all_of(parse_filters(filters, resources.SESSION, workspace_id=workspace_id), equals(state=ACTIVE))
+    with rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(workspace_id)
+        if workspace is None:
             return Page([], 0, paging.page, paging.size)
-        key = place.key
+        key = workspace.key
         return read_page(
             paging,
-            lambda: view.sessions.page(key, condition, paging.order("created_at"), paging.size, paging.offset),
-            lambda: view.sessions.count(key, condition),
+            lambda: tx.sessions.page(key, condition, paging.order("created_at"), paging.size, paging.offset),
+            lambda: tx.sessions.count(key, condition),
         )
 
 
-def add_peers(rt: Runtime, who: Principal, workspace: str, slug: str, members: Mapping[str, MemberConfig]) -> Session:
+def add_peers(rt: Runtime, principal: Principal, workspace_id: str, slug: str, members: Mapping[str, MemberConfig]) -> Session:
     """Add peers; creates the session and the peers that are missing."""
-    policy.require(who, workspace, session=slug)
+    policy.require(principal, workspace_id, session_id=slug)
 
-    def change(view: View) -> Session:
-        place, _ = workspaces.ensure(rt, view, workspace)
-        joining = _peers_to_join(rt, view, place, members, ("body",))
-        session, _ = ensure(rt, view, place, slug)
-        join(rt, view, session, joining, members)
+    def change(tx: Transaction) -> Session:
+        workspace, _ = workspaces.ensure(rt, tx, workspace_id)
+        joining = _peers_to_join(rt, tx, workspace, members, ("body",))
+        session, _ = ensure(rt, tx, workspace, slug)
+        join(rt, tx, session, joining, members)
         return session
 
     return rt.storage.write(change)
 
 
-def set_peers(rt: Runtime, who: Principal, workspace: str, slug: str, members: Mapping[str, MemberConfig]) -> Session:
+def set_peers(rt: Runtime, principal: Principal, workspace_id: str, slug: str, members: Mapping[str, MemberConfig]) -> Session:
     """Replace the ordinary members: others leave, scopes stay."""
-    policy.require(who, workspace, session=slug)
+    policy.require(principal, workspace_id, session_id=slug)
 
-    def change(view: View) -> Session:
-        place, session = require(view, workspace, slug)
-        joining = _peers_to_join(rt, view, place, members, ("body",))
-        held = view.sessions.by_key(session.key, lock=True)
+    def change(tx: Transaction) -> Session:
+        workspace, session = require(tx, workspace_id, slug)
+        joining = _peers_to_join(rt, tx, workspace, members, ("body",))
+        held = tx.sessions.by_key(session.key, lock=True)
         if held is None or held.state != ACTIVE:
-            raise not_found(workspace, slug)
+            raise not_found(workspace_id, slug)
         session = held
         keep = {peer.key for peer in joining.values()}
-        present = view.members.of_session(session.key)
-        _leave(rt, view, session, [member for member in present if member.kind == PEER and member.peer_key not in keep])
-        join(rt, view, session, joining, members)
+        present = tx.members.of_session(session.key)
+        _leave(rt, tx, session, [member for member in present if member.kind == PEER and member.peer_key not in keep])
+        join(rt, tx, session, joining, members)
         return session
 
     return rt.storage.write(change)
 
 
-def remove_peers(rt: Runtime, who: Principal, workspace: str, slug: str, names: Sequence[str]) -> Session:
+def remove_peers(rt: Runtime, principal: Principal, workspace_id: str, slug: str, names: Sequence[str]) -> Session:
     """Let members leave. Unknown names are ignored."""
-    policy.require(who, workspace, session=slug)
+    policy.require(principal, workspace_id, session_id=slug)
 
-    def change(view: View) -> Session:
-        place, session = require(view, workspace, slug, lock=True)
-        known = view.peers.by_slugs(place.key, sorted(set(names)))
+    def change(tx: Transaction) -> Session:
+        workspace, session = require(tx, workspace_id, slug, lock=True)
+        known = tx.peers.by_slugs(workspace.key, sorted(set(names)))
         for index, name in enumerate(names):
             validation.refuse_scope(name, known.get(name), ("body", index), unknown_too=False)
-        _leave(rt, view, session, view.members.of_session(session.key, peers=[peer.key for peer in known.values()]))
+        _leave(rt, tx, session, tx.members.of_session(session.key, peer_keys=[peer.key for peer in known.values()]))
         return session
 
     return rt.storage.write(change)
 
 
-def _leave(rt: Runtime, view: View, session: Session, members: Sequence[Member]) -> None:
+def _leave(rt: Runtime, tx: Transaction, session: Session, members: Sequence[Member]) -> None:
     now = rt.clock()
-    view.members.put([replace(member, left_at=now, left_seq=session.message_count) for member in members])
+    tx.members.put([replace(member, left_at=now, left_seq=session.message_count) for member in members])
 
 
-def members_page(rt: Runtime, who: Principal, workspace: str, slug: str, paging: Paging) -> Page[Peer]:
+def members_page(rt: Runtime, principal: Principal, workspace_id: str, slug: str, paging: Paging) -> Page[Peer]:
     """Ordinary peers that are members now, in the order they joined."""
-    policy.require(who, workspace, session=slug, member=True)
-    with rt.storage.read() as view:
-        session = visibility.locate(view, workspace, session=slug).session
+    policy.require(principal, workspace_id, session_id=slug, member=True)
+    with rt.storage.read() as tx:
+        session = visibility.find(tx, workspace_id, session_id=slug).session
         if session is None:
             return Page([], 0, paging.page, paging.size)
-        items, total = view.peers.page_of_session(session.key, paging.reverse, paging.size, paging.offset)
+        items, total = tx.peers.page_of_session(session.key, paging.reverse, paging.size, paging.offset)
         return Page(items, total, paging.page, paging.size)
 
 
-def get_peer_config(rt: Runtime, who: Principal, workspace: str, slug: str, peer: str) -> MemberConfig:
+def get_peer_config(rt: Runtime, principal: Principal, workspace_id: str, slug: str, peer_id: str) -> MemberConfig:
     """Also of a member that left."""
-    policy.require(who, workspace, session=slug, member=True)
-    policy.require_own_peer(who, peer)
-    with rt.storage.read() as view:
-        located = visibility.locate(view, workspace, session=slug, peer=peer)
-        validation.refuse_scope(peer, located.peer, ("path", "peer_id"), unknown_too=False)
+    policy.require(principal, workspace_id, session_id=slug, member=True)
+    policy.require_own_peer(principal, peer_id)
+    with rt.storage.read() as tx:
+        located = visibility.find(tx, workspace_id, session_id=slug, peer_id=peer_id)
+        validation.refuse_scope(peer_id, located.peer, ("path", "peer_id"), unknown_too=False)
         member = None
         if located.session is not None and located.peer is not None:
-            member = view.members.one(located.session.key, located.peer.key)
+            member = tx.members.one(located.session.key, located.peer.key)
         if member is None:
-            raise NotFound(f"Session peer {peer} not found in session {slug} in workspace {workspace}")
+            raise NotFound(f"Session peer {peer_id} not found in session {slug} in workspace {workspace_id}")
         return MemberConfig(member.observe_me, member.observe_others)
 
 
-def set_peer_config(rt: Runtime, who: Principal, workspace: str, slug: str, peer: str, config: MemberConfig) -> None:
+def set_peer_config(rt: Runtime, principal: Principal, workspace_id: str, slug: str, peer_id: str, config: MemberConfig) -> None:
     """Merge the given switches into a membership. A peer that never was a member joins."""
-    policy.require(who, workspace, session=slug)
+    policy.require(principal, workspace_id, session_id=slug)
 
-    def change(view: View) -> None:
-        place, session = require(view, workspace, slug, lock=True)
-        found = view.peers.by_slug(place.key, peer)
-        validation.refuse_scope(peer, found, ("path", "peer_id"), unknown_too=False)
-        if found is None:
-            raise NotFound(f"Peer {peer} not found in workspace {workspace}")
-        member = view.members.one(session.key, found.key, lock=True)
+    def change(tx: Transaction) -> None:
+        workspace, session = require(tx, workspace_id, slug, lock=True)
+        peer = tx.peers.by_slug(workspace.key, peer_id)
+        validation.refuse_scope(peer_id, peer, ("path", "peer_id"), unknown_too=False)
+        if peer is None:
+            raise NotFound(f"Peer {peer_id} not found in workspace {workspace_id}")
+        member = tx.members.one(session.key, peer.key, lock=True)
         if member is None:
-            join(rt, view, session, {peer: found}, {peer: config})
+            join(rt, tx, session, {peer_id: peer}, {peer_id: config})
             return
         observes = member.observe_others if config.observe_others is None else config.observe_others
         changed = replace(
@@ -333,16 +339,16 @@ def set_peer_config(rt: Runtime, who: Principal, workspace: str, slug: str, peer
             observe_me=member.observe_me if config.observe_me is None else config.observe_me,
             observe_others=observes,
         )
-        view.members.put([changed])
+        tx.members.put([changed])
         if observes and not member.observe_others and member.left_at is None:
-            _check_observers(rt, view, session, [changed])
+            _check_observers(rt, tx, session, [changed])
 
     rt.storage.write(change)
 
 
-def summaries(rt: Runtime, who: Principal, workspace: str, slug: str) -> dict[str, Summary]:
+def summaries(rt: Runtime, principal: Principal, workspace_id: str, slug: str) -> dict[str, Summary]:
     """The newest summaries by kind (`short`, `long`); none of an unknown session."""
-    policy.require(who, workspace, session=slug, member=True)
-    with rt.storage.read() as view:
-        session = visibility.locate(view, workspace, session=slug).session
-        return {} if session is None else view.summaries.of_session(session.key)
+    policy.require(principal, workspace_id, session_id=slug, member=True)
+    with rt.storage.read() as tx:
+        session = visibility.find(tx, workspace_id, session_id=slug).session
+        return {} if session is None else tx.summaries.of_session(session.key)

@@ -60,13 +60,13 @@ class Frame:
 
 
 def create(
-    rt: Runtime, who: Principal, workspace: str, session: str, file: Upload, frame: Frame, idempotency_key: str | None = None
+    rt: Runtime, principal: Principal, workspace_id: str, session_id: str, file: Upload, frame: Frame, idempotency_key: str | None = None
 ) -> list[Message]:
     """Store a file's text as messages, in order, all or none; a text that is too long for one message is cut where it reads best.
 
     Raises TooLarge, UnsupportedMedia, InvalidInput (a file that cannot be read), and what `messages.create` raises.
     """
-    policy.require(who, workspace, session=session)
+    policy.require(principal, workspace_id, session_id=session_id)
     check_size(rt, len(file.data))
     kind = kind_of(file)
     text: str = strip_nul(_text(rt, kind, file.data))
@@ -80,7 +80,7 @@ def create(
     }
     drafts = [_draft(part, index, frame, about) for index, part in enumerate(parts)]
     try:
-        return messages.create(rt, who, workspace, session, drafts, idempotency_key)
+        return messages.create(rt, principal, workspace_id, session_id, drafts, idempotency_key)
     except InvalidInput as error:
         raise _of_the_form(error) from error
 

@@ -87,10 +87,10 @@ def is_scope_name(name: str) -> bool:
     return name.startswith(SCOPE_PREFIX)
 
 
-def refuse_scope(name: str, found: Peer | None, loc: Loc, unknown_too: bool = True) -> None:
+def refuse_scope(name: str, peer: Peer | None, loc: Loc, unknown_too: bool = True) -> None:
     """A scope observes; it is never observed, spoken for or addressed as a peer.
 
     Refused is a peer that is a scope and, with `unknown_too`, a name of that form that nobody has.
     """
-    if (found is not None and found.kind == SCOPE) or (found is None and unknown_too and is_scope_name(name)):
+    if (peer is not None and peer.kind == SCOPE) or (peer is None and unknown_too and is_scope_name(name)):
         raise InvalidInput.at(*loc, message=f"{name!r} names a scope: a scope observes sessions and cannot be used as a peer here")

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from memservice.domain.errors import ConfigurationError, Conflict, InvalidInput, NotFound, Problem
-from memservice.domain.filters import all_of, where
+from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Contains
 from memservice.domain.ids import new_uid
 from memservice.domain.records import DELETING, FAILED, PAUSED, PENDING, Delivery, Task, WebhookEndpoint
@@ -26,7 +26,7 @@ from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.tasks import outbox
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 QUEUE_EMPTY, TEST = "queue_empty", "test"
 """Kinds of event, as our own API and documents name them."""
@@ -70,27 +70,27 @@ class DeadLetter:
     created_at: datetime
 
 
-def register(rt: Runtime, who: Principal, workspace: str, url: str) -> Registered:
+def register(rt: Runtime, principal: Principal, workspace_id: str, url: str) -> Registered:
     """The workspace's endpoint of that URL, made if there is none. The URL is checked by the transport of its scheme."""
-    policy.require(who, workspace)
+    policy.require(principal, workspace_id)
     address: str = strip_nul(url).strip()
     check_url(rt, address)
 
-    def store(view: View) -> Registered:
+    def store(tx: Transaction) -> Registered:
         # Held until commit, so that two registrations at once cannot both be the last that the limit allows.
-        place = view.workspaces.by_slug(workspace, lock=True)
-        if place is None:
-            raise workspaces.not_found(workspace)
-        found = view.webhooks.by_url(place.key, address)
+        workspace = tx.workspaces.by_slug(workspace_id, lock=True)
+        if workspace is None:
+            raise workspaces.not_found(workspace_id)
+        found = tx.webhooks.by_url(workspace.key, address)
         if found is not None:
             return Registered(found, False)
         limit = rt.settings.webhook.max_workspace_limit
-        if view.webhooks.count(place.key) >= limit:
+        if tx.webhooks.count(workspace.key) >= limit:
             raise Conflict(f"Maximum number of webhook endpoints ({limit}) reached for this workspace.")
         endpoint = WebhookEndpoint(
-            uid=new_uid(), workspace_key=place.key, url=address, secret=SECRET_PREFIX + _secret(), created_at=rt.clock()
+            uid=new_uid(), workspace_key=workspace.key, url=address, secret=SECRET_PREFIX + _secret(), created_at=rt.clock()
         )
-        return Registered(view.webhooks.save(endpoint), True)
+        return Registered(tx.webhooks.save(endpoint), True)
 
     return rt.storage.write(store)
 
@@ -113,62 +113,62 @@ def check_url(rt: Runtime, url: str) -> None:
     rt.webhook_transport(url).check(url)
 
 
-def page(rt: Runtime, who: Principal, workspace: str, paging: Paging) -> Page[WebhookEndpoint]:
-    policy.require(who, workspace)
-    with rt.storage.read() as view:
-        place = view.workspaces.by_slug(workspace)
-        if place is None:
+def page(rt: Runtime, principal: Principal, workspace_id: str, paging: Paging) -> Page[WebhookEndpoint]:
+    policy.require(principal, workspace_id)
+    with rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(workspace_id)
+        if workspace is None:
             return Page([], 0, paging.page, paging.size)
-        key = place.key
+        key = workspace.key
         return read_page(
             paging,
-            lambda: view.webhooks.page(key, paging.order(), paging.size, paging.offset),
-            lambda: view.webhooks.count(key),
+            lambda: tx.webhooks.page(key, paging.order(), paging.size, paging.offset),
+            lambda: tx.webhooks.count(key),
         )
 
 
-def _require(view: View, workspace: str, uid: str) -> WebhookEndpoint:
-    place = view.workspaces.by_slug(workspace)
-    found = None if place is None else view.webhooks.by_uid(place.key, uid)
-    if found is None:
-        raise _unknown(workspace, uid)
-    return found
+def _require(tx: Transaction, workspace_id: str, uid: str) -> WebhookEndpoint:
+    workspace = tx.workspaces.by_slug(workspace_id)
+    endpoint = None if workspace is None else tx.webhooks.by_uid(workspace.key, uid)
+    if endpoint is None:
+        raise _unknown(workspace_id, uid)
+    return endpoint
 
 
-def _unknown(workspace: str, uid: str) -> NotFound:
-    return NotFound(f"Webhook endpoint {uid} not found for workspace {workspace}")
+def _unknown(workspace_id: str, uid: str) -> NotFound:
+    return NotFound(f"Webhook endpoint {uid} not found for workspace {workspace_id}")
 
 
-def delete(rt: Runtime, who: Principal, workspace: str, uid: str) -> None:
+def delete(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> None:
     """Forget an endpoint, what waits to be delivered to it, and the record of what was."""
-    policy.require(who, workspace)
+    policy.require(principal, workspace_id)
 
-    def remove(view: View) -> None:
+    def remove(tx: Transaction) -> None:
         # Held, so that an attempt that ends at this moment is recorded before its endpoint's records go, or not at all.
-        endpoint = view.webhooks.by_key(_require(view, workspace, uid).key, lock=True)
+        endpoint = tx.webhooks.by_key(_require(tx, workspace_id, uid).key, lock=True)
         if endpoint is None:
-            raise _unknown(workspace, uid)
-        view.webhooks.erase(endpoint)
-        view.rows.delete(Task, where(unit=outbox.webhook_unit(endpoint), state=(PENDING, FAILED)))
+            raise _unknown(workspace_id, uid)
+        tx.webhooks.erase(endpoint)
+        tx.rows.delete(Task, equals(unit=outbox.webhook_unit(endpoint), state=(PENDING, FAILED)))
 
     rt.storage.write(remove)
 
 
-def send_test(rt: Runtime, who: Principal, workspace: str) -> None:
+def send_test(rt: Runtime, principal: Principal, workspace_id: str) -> None:
     """Deliver a test event to every endpoint of the workspace."""
-    policy.require(who, workspace)
+    policy.require(principal, workspace_id)
 
-    def store(view: View) -> Event | None:
-        place = view.workspaces.by_slug(workspace)
-        return None if place is None else emit(rt, view, place.key, Event(TEST, {"workspace_id": workspace}))
+    def store(tx: Transaction) -> Event | None:
+        workspace = tx.workspaces.by_slug(workspace_id)
+        return None if workspace is None else emit(rt, tx, workspace.key, Event(TEST, {"workspace_id": workspace_id}))
 
     tell(rt, rt.storage.write(store))
 
 
-def emit(rt: Runtime, view: View, workspace: int, event: Event) -> Event:
+def emit(rt: Runtime, tx: Transaction, workspace_key: int, event: Event) -> Event:
     """Queue an event for every endpoint of a workspace; returns it, to be told once it is committed. What is meant for a paused
     endpoint is kept as failed, so that it can be delivered later."""
-    endpoints = view.webhooks.of_workspace(workspace)
+    endpoints = tx.webhooks.of_workspace(workspace_key)
     kind, now = WIRE_TYPES[event.kind], rt.clock()
     wire = {"type": kind, "data": dict(event.data), "timestamp": wire_seconds(now)}
     body = json.dumps(wire, sort_keys=True, separators=(",", ":"))
@@ -178,25 +178,25 @@ def emit(rt: Runtime, view: View, workspace: int, event: Event) -> Event:
         if endpoint.state == PAUSED:
             task = replace(task, state=FAILED, last_error=IS_PAUSED, finished_at=now)
         tasks.append(task)
-    view.tasks.add(tasks)
+    tx.tasks.add(tasks)
     return event
 
 
 def tell(rt: Runtime, event: Event | None) -> None:
     """Tell plugins of an event that was committed."""
     if event is not None:
-        rt.plugins.tell(event.kind, lambda: dict(event.data))
+        rt.plugins.emit(event.kind, lambda: dict(event.data))
 
 
-def queue_empty(rt: Runtime, view: View, task: Task) -> Event | None:
+def queue_empty(rt: Runtime, tx: Transaction, task: Task) -> Event | None:
     """A work unit was worked off: tell the workspace's endpoints. `task` is one of those that were done."""
-    if task.workspace_key is None or not (view.webhooks.count(task.workspace_key) or rt.plugins.hears_events):
+    if task.workspace_key is None or not (tx.webhooks.count(task.workspace_key) or rt.plugins.hears_events):
         return None
-    workspace = view.workspaces.by_key(task.workspace_key)
+    workspace = tx.workspaces.by_key(task.workspace_key)
     if workspace is None or workspace.state == DELETING:
         return None
-    session = view.sessions.by_key(task.session_key or 0)
-    observed = view.peers.by_keys([task.observed_key]).get(task.observed_key) if task.observed_key else None
+    session = tx.sessions.by_key(task.session_key or 0)
+    observed = tx.peers.by_keys([task.observed_key]).get(task.observed_key) if task.observed_key else None
     data = {
         "workspace_id": workspace.slug,
         "queue_type": task.kind,
@@ -204,30 +204,30 @@ def queue_empty(rt: Runtime, view: View, task: Task) -> Event | None:
         "observer": None,
         "observed": observed.slug if observed else None,
     }
-    return emit(rt, view, workspace.key, Event(QUEUE_EMPTY, data))
+    return emit(rt, tx, workspace.key, Event(QUEUE_EMPTY, data))
 
 
-def deliveries(rt: Runtime, who: Principal, workspace: str, uid: str, paging: Paging) -> Page[Delivery]:
+def deliveries(rt: Runtime, principal: Principal, workspace_id: str, uid: str, paging: Paging) -> Page[Delivery]:
     """Attempts to deliver to an endpoint, newest first."""
-    policy.require(who, workspace)
-    with rt.storage.read() as view:
-        key = _require(view, workspace, uid).key
+    policy.require(principal, workspace_id)
+    with rt.storage.read() as tx:
+        key = _require(tx, workspace_id, uid).key
         return read_page(
             paging,
-            lambda: view.webhooks.deliveries(key, paging.order("created_at", newest_first=True), paging.size, paging.offset),
-            lambda: view.webhooks.count_deliveries(key),
+            lambda: tx.webhooks.deliveries(key, paging.order("created_at", newest_first=True), paging.size, paging.offset),
+            lambda: tx.webhooks.count_deliveries(key),
         )
 
 
-def dead_letters(rt: Runtime, who: Principal, workspace: str, uid: str, paging: Paging) -> Page[DeadLetter]:
+def dead_letters(rt: Runtime, principal: Principal, workspace_id: str, uid: str, paging: Paging) -> Page[DeadLetter]:
     """Events that an endpoint never took, oldest first."""
-    policy.require(who, workspace)
-    with rt.storage.read() as view:
-        condition = where(unit=outbox.webhook_unit(_require(view, workspace, uid)), state=FAILED)
+    policy.require(principal, workspace_id)
+    with rt.storage.read() as tx:
+        condition = equals(unit=outbox.webhook_unit(_require(tx, workspace_id, uid)), state=FAILED)
         return read_page(
             paging,
-            lambda: [_letter(task) for task in view.rows.page(Task, condition, paging.order(), paging.size, paging.offset)],
-            lambda: view.rows.count(Task, condition),
+            lambda: [_letter(task) for task in tx.rows.page(Task, condition, paging.order(), paging.size, paging.offset)],
+            lambda: tx.rows.count(Task, condition),
         )
 
 
@@ -236,44 +236,44 @@ def _letter(task: Task) -> DeadLetter:
     return DeadLetter(task.uid, str(event["event_uid"]), str(event["event"]), task.attempts, task.last_error, task.created_at)
 
 
-def redeliver(rt: Runtime, who: Principal, workspace: str, uid: str) -> Task:
+def redeliver(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Task:
     """Deliver an event again: that of an attempt, or a dead letter, by its id. Works for a paused endpoint; success ends the pause.
 
     What still waits for its next try is tried at once; what rests gets all its tries again. Only what was delivered is queued anew.
     """
-    policy.require(who, workspace)
+    policy.require(principal, workspace_id)
 
-    def store(view: View) -> Task:
-        place = view.workspaces.by_slug(workspace)
-        event = None if place is None else _event(view, place.key, uid)
-        endpoint = None if event is None else view.webhooks.by_key(int(event["endpoint"]))
+    def store(tx: Transaction) -> Task:
+        workspace = tx.workspaces.by_slug(workspace_id)
+        event = None if workspace is None else _event(tx, workspace.key, uid)
+        endpoint = None if event is None else tx.webhooks.by_key(int(event["endpoint"]))
         if event is None or endpoint is None:
-            raise NotFound(f"Delivery {uid} not found in workspace {workspace}")
-        waiting = _waiting(view, endpoint, event, uid)
+            raise NotFound(f"Delivery {uid} not found in workspace {workspace_id}")
+        waiting = _waiting(tx, endpoint, event, uid)
         if waiting is None:
-            return view.tasks.add([outbox.webhook(rt, endpoint, str(event["event_uid"]), str(event["event"]), str(event["body"]))])[0]
+            return tx.tasks.add([outbox.webhook(rt, endpoint, str(event["event_uid"]), str(event["event"]), str(event["body"]))])[0]
         # Only what has to change is written: it may be in hand at this moment.
-        if not view.tasks.hurry(waiting):
-            view.tasks.retry([waiting.key])
+        if not tx.tasks.make_due(waiting):
+            tx.tasks.retry([waiting.key])
         return waiting
 
     return rt.storage.write(store)
 
 
-def _event(view: View, workspace: int, uid: str) -> Mapping[str, Any] | None:
+def _event(tx: Transaction, workspace_key: int, uid: str) -> Mapping[str, Any] | None:
     """What was to be delivered, and where, as tasks say it: by an attempt, or by what was or is a dead letter."""
-    attempt = view.webhooks.delivery(workspace, uid)
+    attempt = tx.webhooks.delivery(workspace_key, uid)
     if attempt is not None:
         return {"endpoint": attempt.endpoint_key, "event_uid": attempt.event_uid, "event": attempt.event, "body": attempt.body}
-    letter = view.tasks.by_uid(uid)
-    return letter.payload if letter is not None and letter.kind == outbox.WEBHOOK and letter.workspace_key == workspace else None
+    letter = tx.tasks.by_uid(uid)
+    return letter.payload if letter is not None and letter.kind == outbox.WEBHOOK and letter.workspace_key == workspace_key else None
 
 
-def _waiting(view: View, endpoint: WebhookEndpoint, event: Mapping[str, Any], uid: str) -> Task | None:
+def _waiting(tx: Transaction, endpoint: WebhookEndpoint, event: Mapping[str, Any], uid: str) -> Task | None:
     """The task that is to deliver an event, or has given up; None if it was delivered."""
-    letter = view.tasks.by_uid(uid)
+    letter = tx.tasks.by_uid(uid)
     if letter is not None and letter.state in (PENDING, FAILED):
         return letter
-    undelivered = where(unit=outbox.webhook_unit(endpoint), state=(PENDING, FAILED))
-    found = view.rows.page(Task, all_of(undelivered, Contains("payload", {"event_uid": event["event_uid"]})), limit=1)
-    return found[0] if found else None
+    undelivered = equals(unit=outbox.webhook_unit(endpoint), state=(PENDING, FAILED))
+    tasks = tx.rows.page(Task, all_of(undelivered, Contains("payload", {"event_uid": event["event_uid"]})), limit=1)
+    return tasks[0] if tasks else None

@@ -17,86 +17,86 @@ from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
 from memservice.spi.rows import UniqueViolation
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 
 def ensure(
-    rt: Runtime, view: View, slug: str, loc: validation.Loc = ("path", "workspace_id"), *, lock: bool = False, **fields: Any
+    rt: Runtime, tx: Transaction, slug: str, loc: validation.Loc = ("path", "workspace_id"), *, lock: bool = False, **fields: Any
 ) -> tuple[Workspace, bool]:
     """The workspace of that name, its row held until commit if it is to be changed, and whether it was created now. `fields` are its
     columns if it is."""
-    found = view.workspaces.by_slug(slug, lock=lock)
+    found = tx.workspaces.by_slug(slug, lock=lock)
     if found is not None:
         return found, False
     validation.require_name(slug, loc)
     uid = new_uid()
     workspace = Workspace(uid=uid, slug=slug, v1_name=slug, created_at=rt.clock(), **fields)
     try:
-        return view.workspaces.save(workspace), True
+        return tx.workspaces.save(workspace), True
     except UniqueViolation as taken:
         if taken.fields != ("v1_name",):
             raise
         # Another workspace was renamed to this by generation 1; the id is free all the same.
-        return view.workspaces.save(replace(workspace, v1_name=uid)), True
+        return tx.workspaces.save(replace(workspace, v1_name=uid)), True
 
 
 def not_found(slug: str) -> NotFound:
     return NotFound(f"Workspace {slug} not found")
 
 
-def require(view: View, slug: str) -> Workspace:
-    found = view.workspaces.by_slug(slug)
-    if found is None:
+def require(tx: Transaction, slug: str) -> Workspace:
+    workspace = tx.workspaces.by_slug(slug)
+    if workspace is None:
         raise not_found(slug)
-    return found
+    return workspace
 
 
-def hold(view: View, key: int) -> bool:
+def hold(tx: Transaction, key: int) -> bool:
     """Whether the workspace is not being deleted; then nobody begins to before commit. To be asked before a session is stored: what its
     caller is told is stored would go with the workspace, though an active session is what keeps one from being deleted."""
-    found = view.workspaces.by_key(key, lock=True)
-    return found is not None and found.state == ACTIVE
+    workspace = tx.workspaces.by_key(key, lock=True)
+    return workspace is not None and workspace.state == ACTIVE
 
 
 def get_or_create(
-    rt: Runtime, who: Principal, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
+    rt: Runtime, principal: Principal, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
 ) -> tuple[Workspace, bool]:
     """The workspace and whether it was created now. An existing one is returned as it is: the body changes nothing. A key of a peer or a
     session creates one without metadata and configuration only."""
-    policy.require_key_of(who, slug)
+    policy.require_key_of(principal, slug)
     validation.require_name(slug, ("body", "id"))
     stored = validation.metadata(metadata) or {}
     settings = validation.settings_of(rt, config) or {}
-    with rt.storage.read() as view:
-        found = view.workspaces.by_slug(slug)
-    if found is not None:
-        return found, False
-    policy.require_bare_workspace(who, stored, settings)
-    return rt.storage.write(lambda view: ensure(rt, view, slug, ("body", "id"), metadata=stored, configuration=settings))
+    with rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(slug)
+    if workspace is not None:
+        return workspace, False
+    policy.require_bare_workspace(principal, stored, settings)
+    return rt.storage.write(lambda tx: ensure(rt, tx, slug, ("body", "id"), metadata=stored, configuration=settings))
 
 
-def page(rt: Runtime, who: Principal, filters: object, paging: Paging) -> Page[Workspace]:
-    policy.require_admin(who)
+def page(rt: Runtime, principal: Principal, filters: object, paging: Paging) -> Page[Workspace]:
+    policy.require_admin(principal)
     condition = parse_filters(filters, resources.WORKSPACE)
-    with rt.storage.read() as view:
+    with rt.storage.read() as tx:
         return read_page(
             paging,
-            lambda: view.workspaces.page(condition, paging.order("created_at"), paging.size, paging.offset),
-            lambda: view.workspaces.count(condition),
+            lambda: tx.workspaces.page(condition, paging.order("created_at"), paging.size, paging.offset),
+            lambda: tx.workspaces.count(condition),
         )
 
 
-def update(rt: Runtime, who: Principal, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None) -> Workspace:
+def update(rt: Runtime, principal: Principal, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None) -> Workspace:
     """Metadata is replaced, configuration merged by section; None leaves either. Creates a workspace that is missing."""
-    policy.require(who, slug)
+    policy.require(principal, slug)
     stored = validation.metadata(metadata)
     settings = validation.settings_of(rt, config)
 
-    def change(view: View) -> Workspace:
-        workspace, created = ensure(rt, view, slug, lock=True, metadata=stored or {}, configuration=settings or {})
+    def change(tx: Transaction) -> Workspace:
+        workspace, created = ensure(rt, tx, slug, lock=True, metadata=stored or {}, configuration=settings or {})
         if created or (stored is None and settings is None):
             return workspace
-        return view.workspaces.save(
+        return tx.workspaces.save(
             replace(
                 workspace,
                 metadata=workspace.metadata if stored is None else stored,

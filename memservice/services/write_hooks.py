@@ -6,7 +6,7 @@ from memservice.domain.records import Conclusion, Message
 from memservice.plugins import Plugins
 
 
-def heard_message(plugins: Plugins, message: Message) -> Message:
+def apply(plugins: Plugins, message: Message) -> Message:
     """The message as it is to be stored: each listener may change what the one before it returned, or raise to refuse it."""
     for listener in reversed(plugins.hook.memservice_message_storing.get_hookimpls()):
         answer = listener.function(*([message] if listener.argnames else []))
@@ -14,6 +14,6 @@ def heard_message(plugins: Plugins, message: Message) -> Message:
     return message
 
 
-def may_store(plugins: Plugins, conclusion: Conclusion) -> bool:
+def allows(plugins: Plugins, conclusion: Conclusion) -> bool:
     """False if a listener refuses the conclusion."""
     return all(answer is not False for answer in plugins.hook.memservice_conclusion_storing(conclusion=conclusion))

@@ -71,9 +71,9 @@ class PatientSocket(socket.socket):
     @classmethod
     def of(cls, accepted: socket.socket) -> PatientSocket:
         """The same connection; the given socket is empty afterwards."""
-        made = cls(accepted.family, accepted.type, accepted.proto, accepted.detach())
-        made.begin()
-        return made
+        patient_socket = cls(accepted.family, accepted.type, accepted.proto, accepted.detach())
+        patient_socket.begin()
+        return patient_socket
 
     def begin(self) -> None:
         """A request is awaited."""

@@ -16,7 +16,7 @@ from memservice.domain.errors import ConfigurationError, MemserviceError
 
 log = logging.getLogger("memservice.worker")
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+FIRST_PAUSE, MAX_PAUSE = 0.5, 30.0
 """Seconds before a child that died is replaced; doubled each time one dies soon."""
 STEADY_SECONDS = 60.0
 LOOK_SECONDS = 0.1
@@ -95,7 +95,7 @@ class Pool:
                 self._worst = max(self._worst, status)
             elif not self._told:
                 steady = time.monotonic() - child.started > STEADY_SECONDS
-                self._pause = FIRST_PAUSE if steady else min(self._pause * 2, LONGEST_PAUSE)
+                self._pause = FIRST_PAUSE if steady else min(self._pause * 2, MAX_PAUSE)
                 self._due = time.monotonic() + (FIRST_PAUSE if steady else self._pause)
                 log.error("a worker process ended with status %s; starting another in %.1f s", status, self._due - time.monotonic())
                 replaced += 1

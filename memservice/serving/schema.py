@@ -11,7 +11,7 @@ from memservice.services import store_compatibility
 
 log = logging.getLogger("memservice.start")
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
+FIRST_PAUSE, MAX_PAUSE = 0.02, 0.5
 TOLD_AFTER = 1.0
 """Seconds of waiting before it is worth a line in the log."""
 
@@ -31,5 +31,5 @@ def wait_for_schema(runtime: Runtime, stop: threading.Event) -> bool:
                 log.warning("waiting for the store: %s", told)
             stop.wait(pause)
             waited += pause
-            pause = min(pause * 2, LONGEST_PAUSE)
+            pause = min(pause * 2, MAX_PAUSE)
     return False

@@ -25,7 +25,7 @@ from memservice.domain.errors import ConfigurationError
 log = logging.getLogger("memservice.supervisor")
 
 BACKLOG = 2048
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+FIRST_PAUSE, MAX_PAUSE = 0.5, 30.0
 """Seconds before a dead worker is started again; doubled each time it dies soon."""
 STEADY_SECONDS = 60.0
 """A worker that lived this long is not dying again and again."""
@@ -123,7 +123,7 @@ class Supervisor:
         now = time.monotonic()
         if self._worker is not None and self._worker.poll() is not None:
             lived = now - self._started
-            self._pause = FIRST_PAUSE if lived > STEADY_SECONDS else min(self._pause * 2, LONGEST_PAUSE)
+            self._pause = FIRST_PAUSE if lived > STEADY_SECONDS else min(self._pause * 2, MAX_PAUSE)
             log.error("the worker ended with status %s; starting it again in %.1f s", self._worker.returncode, self._pause)
             self._worker, self._due = None, now + self._pause
         if self._worker is None and now >= self._due:

@@ -159,13 +159,13 @@ def load_settings(
     _split_shorthand(values, origin)
     _choose_embedder(values, origin)
     problems.extend(_read_named_keys(values, origin, {**sources.dotenv_variables(dotenv), **environ}))
-    made: Settings = _build(Settings, (), values, Settings())
+    settings: Settings = _build(Settings, (), values, Settings())
     if not problems:
-        problems.extend(_contradictions(made))
+        problems.extend(_contradictions(settings))
     if problems:
         raise ConfigurationError("\n".join(["the settings cannot be used:", *(f"  {problem}" for problem in problems)]))
     notes = tuple(note for layer in layers for note in layer.notes)
-    return replace(made, sources=origin, notes=notes, file=file)
+    return replace(settings, sources=origin, notes=notes, file=file)
 
 
 def _file(config: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:

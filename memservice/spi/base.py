@@ -18,7 +18,7 @@ from typing import TypeVar
 from memservice.domain.errors import Damaged, Unavailable
 from memservice.spi.capabilities import Capability
 from memservice.spi.rows import UniqueViolation
-from memservice.spi.storage import Finding, View
+from memservice.spi.storage import Finding, Transaction
 from memservice.spi.text import TextIndex
 from memservice.spi.vectors import VectorIndex
 
@@ -68,11 +68,11 @@ class BaseStorage(ABC):
         """How it was first noticed that the store is damaged."""
 
     @abstractmethod
-    def transaction(self) -> AbstractContextManager[View]:
+    def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin; commit where the block ends, roll back where it raises. May raise `TransientConflict` or `Unavailable`."""
 
     @abstractmethod
-    def snapshot(self) -> AbstractContextManager[View]:
+    def snapshot(self) -> AbstractContextManager[Transaction]:
         """A view of one moment for reading. May raise `Unavailable`."""
 
     @abstractmethod
@@ -91,7 +91,7 @@ class BaseStorage(ABC):
         """Did another process commit since this thread last asked? Called every `poll_seconds` by each waiting thread."""
         return False
 
-    def write(self, fn: Callable[[View], T]) -> T:
+    def write(self, fn: Callable[[Transaction], T]) -> T:
         if getattr(self._mine, "writing", False):
             raise RuntimeError("a write inside a write: pass the view on instead")
         self._mine.writing = True
@@ -108,23 +108,23 @@ class BaseStorage(ABC):
         return result
 
     @contextmanager
-    def read(self) -> Iterator[View]:
-        with self._noticing(), self.snapshot() as view:
-            yield view
+    def read(self) -> Iterator[Transaction]:
+        with self._noticing(), self.snapshot() as tx:
+            yield tx
 
     def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
         """That damage was noticed by this process, or that a write fails now. A store that took one a moment ago is not asked again."""
-        found: list[Finding] = []
+        findings: list[Finding] = []
         if time.monotonic() - self._written_at > TRY_AGAIN_SECONDS:
             try:
-                self.write(lambda view: view.facts.set(TRIED, secrets.token_hex(4)))
+                self.write(lambda tx: tx.facts.set(TRIED, secrets.token_hex(4)))
             except Unavailable as error:
-                found.append(Finding("failed", f"it takes no writes: {error}", WRITABLE))
+                findings.append(Finding("failed", f"it takes no writes: {error}", WRITABLE))
             except Damaged:
                 pass  # noted, and told below
         if self._damage is not None:
-            found.append(Finding("failed", self._damage, RESTORE))
-        return found
+            findings.append(Finding("failed", self._damage, RESTORE))
+        return findings
 
     def reclaim(self, *, thorough: bool = False) -> bool:
         return False
@@ -163,14 +163,14 @@ class BaseStorage(ABC):
             if time.monotonic() >= deadline:
                 return False
 
-    def _try(self, fn: Callable[[View], T]) -> T:
+    def _try(self, fn: Callable[[Transaction], T]) -> T:
         conflict: TransientConflict | None = None
         for attempt in range(self.attempts):
             if attempt:
                 time.sleep(random.uniform(0, 0.005 * 2**attempt))
             try:
-                with self.transaction() as view:
-                    return fn(view)
+                with self.transaction() as tx:
+                    return fn(tx)
             except TransientConflict as error:
                 conflict = error
             except UniqueViolation:

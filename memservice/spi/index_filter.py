@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class IndexFilter:
     """Conditions on indexed rows, ANDed; None = no condition. Each tuple means any of, at most 1,000 values; an empty one matches
     nothing. Values are keys (`levels`: names). `since` and `until` are inclusive bounds on the row's `created_at`."""
 
@@ -21,10 +21,10 @@ class Where:
     until: datetime | None = None
 
 
-EVERYTHING = Where()
+EVERYTHING = IndexFilter()
 
 
-class Facts(Protocol):
+class Indexed(Protocol):
     """What a condition may ask of an indexed row."""
 
     @property
@@ -41,19 +41,19 @@ class Facts(Protocol):
     def at(self) -> datetime | None: ...
 
 
-def fits(row: Facts, where: Where) -> bool:
-    """Does the row fit? The meaning of `Where`: a row without the value that a condition asks for does not fit."""
+def fits(row: Indexed, index_filter: IndexFilter) -> bool:
+    """Does the row fit? The meaning of `IndexFilter`: a row without the value that a condition asks for does not fit."""
     return (
-        (where.sessions is None or row.session in where.sessions)
-        and (where.authors is None or row.author in where.authors)
-        and (where.observers is None or row.observer in where.observers)
-        and (where.observed is None or row.observed in where.observed)
-        and (where.levels is None or row.level in where.levels)
-        and (where.since is None or (row.at is not None and row.at >= where.since))
-        and (where.until is None or (row.at is not None and row.at <= where.until))
+        (index_filter.sessions is None or row.session in index_filter.sessions)
+        and (index_filter.authors is None or row.author in index_filter.authors)
+        and (index_filter.observers is None or row.observer in index_filter.observers)
+        and (index_filter.observed is None or row.observed in index_filter.observed)
+        and (index_filter.levels is None or row.level in index_filter.levels)
+        and (index_filter.since is None or (row.at is not None and row.at >= index_filter.since))
+        and (index_filter.until is None or (row.at is not None and row.at <= index_filter.until))
     )
 
 
-def admits_nothing(where: Where) -> bool:
+def matches_nothing(index_filter: IndexFilter) -> bool:
     """Is one of the any-of conditions empty? Then no row fits, and no index need be asked."""
-    return () in (where.sessions, where.authors, where.observers, where.observed, where.levels)
+    return () in (index_filter.sessions, index_filter.authors, index_filter.observers, index_filter.observed, index_filter.levels)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memservice.spi.reasoner import Reasoner
     from memservice.spi.storage import Storage
     from memservice.spi.vectors import VectorIndex
-    from memservice.spi.webhooks import WebhookTransport, World
+    from memservice.spi.webhooks import TransportFixture, WebhookTransport
 
 from memservice.spi.capabilities import Capability
 
@@ -130,7 +130,7 @@ class WebhookTransportProvider(_Provider):
     schemes: tuple[str, ...] = ()
     settings: type[Schema] | None = None
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
-    world: Callable[[Path, Context], AbstractContextManager[World]] | None = None
+    world: Callable[[Path, Context], AbstractContextManager[TransportFixture]] | None = None
     """For the testing kit: the transport, opened, with endpoints on this machine to deliver to. The path is an empty directory."""
     spi: int = SPI_VERSION
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from memservice.domain.filters.ast import TRUE, Node
+from memservice.domain.filters.ast import TRUE, Condition
 
 R = TypeVar("R")
 
@@ -41,14 +41,14 @@ class Rows(Protocol):
     In a view opened by `Storage.read()` all reads see one moment and the writing methods raise `ReadOnly`.
     """
 
-    def get(self, record: type[R], where: Node, *, lock: bool = False) -> R | None:
+    def get(self, record: type[R], condition: Condition, *, lock: bool = False) -> R | None:
         """The row that matches, or None; with several, the one of the lowest key. `lock` holds the row until commit."""
         ...
 
     def page(
         self,
         record: type[R],
-        where: Node = TRUE,
+        condition: Condition = TRUE,
         order: Sequence[Order] = BY_KEY,
         limit: int | None = None,
         offset: int = 0,
@@ -56,7 +56,7 @@ class Rows(Protocol):
         """Matching rows in `order`."""
         ...
 
-    def count(self, record: type[Any], where: Node = TRUE) -> int: ...
+    def count(self, record: type[Any], condition: Condition = TRUE) -> int: ...
 
     def put(self, rows: Sequence[R]) -> list[R]:
         """Store rows of one record type, in order: those with key 0 are inserted and get rising keys, the others replaced whole.
@@ -65,15 +65,15 @@ class Rows(Protocol):
         """
         ...
 
-    def change(self, record: type[Any], where: Node, **values: Any) -> int:
+    def change(self, record: type[Any], condition: Condition, **values: Any) -> int:
         """Set columns of all matching rows; returns how many. With a condition on the old value this is compare-and-set."""
         ...
 
-    def increase(self, record: type[Any], where: Node, **amounts: int) -> int:
+    def increase(self, record: type[Any], condition: Condition, **amounts: int) -> int:
         """Add to integer columns of all matching rows, atomically; returns how many."""
         ...
 
-    def delete(self, record: type[Any], where: Node) -> int:
+    def delete(self, record: type[Any], condition: Condition) -> int:
         """Erase all matching rows; returns how many."""
         ...
 

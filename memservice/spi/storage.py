@@ -17,7 +17,7 @@ from memservice.spi.vectors import VectorIndex
 T = TypeVar("T")
 
 
-class View:
+class Transaction:
     """One transaction, by noun. A storage that is faster at a noun gives a subclass that returns its own.
 
     In `Storage.read()` the methods that write raise `ReadOnly`. Not shared between threads, not kept after the transaction.
@@ -26,7 +26,7 @@ class View:
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
 
-    def pause(self) -> AbstractContextManager[None]:
+    def released(self) -> AbstractContextManager[None]:
         """While its block runs, a view that only reads holds nothing that others wait for: no connection, no lock. What is read after it
         may be of a later moment. For waiting on what is outside the storage. In `Storage.write()` it is a RuntimeError."""
         return nullcontext()
@@ -131,7 +131,7 @@ class Storage(Protocol):
     vectors: VectorIndex | None
     """The vector index that lives in this storage, if it has one; used while `VECTOR_STORE_TYPE` is unset."""
 
-    def write(self, fn: Callable[[View], T]) -> T:
+    def write(self, fn: Callable[[Transaction], T]) -> T:
         """Run `fn(view)` in a transaction, commit, and return what it returned.
 
         All of it is stored, durably, when this returns; nothing of it when it raises. On a transient conflict `fn` runs again, so it
@@ -140,9 +140,9 @@ class Storage(Protocol):
         """
         ...
 
-    def read(self) -> AbstractContextManager[View]:
+    def read(self) -> AbstractContextManager[Transaction]:
         """A consistent view for reading. Raises `Unavailable` as `write` does. Never wrap a model, a hook or HTTP in it, unless it is
-        paused (`View.pause`)."""
+        paused (`Transaction.released`)."""
         ...
 
     def wait_for_work(self, timeout: float) -> bool:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from memservice.domain.ranking import TextHit, TextMatches
 from memservice.spi.capabilities import Capability
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 
 if TYPE_CHECKING:
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
 
 
 __all__ = ["TextHit", "TextIndex", "TextMatches", "TextRow"]
@@ -40,19 +40,26 @@ class TextIndex(Protocol):
 
     capabilities: frozenset[Capability]
 
-    def add(self, view: View | None, kind: str, workspace: int, rows: Sequence[TextRow]) -> None:
+    def add(self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]) -> None:
         """Index rows; a row that is indexed already is replaced."""
         ...
 
-    def remove(self, view: View | None, kind: str, workspace: int, keys: Sequence[int]) -> None:
+    def remove(self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]) -> None:
         """Forget rows; unknown keys are ignored."""
         ...
 
     def search(
-        self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        self,
+        tx: Transaction | None,
+        kind: str,
+        workspace_key: int,
+        terms: Sequence[str],
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int] | None = None,
     ) -> TextMatches:
-        """Rows of the workspace that hold at least one of the distinct `terms` and fit `where`. `ids` confines the search to those keys;
-        what the statistics count does not depend on it.
+        """Rows of the workspace that hold at least one of the distinct `terms` and fit `index_filter`. `ids` confines the search to those
+        keys; what the statistics count does not depend on it.
 
         May stop at the `k` rows that hold the rarest terms, of equal ones those with the greatest keys, which are the newest; returns all
         of them when there are fewer. An empty `terms` matches nothing.
@@ -60,6 +67,6 @@ class TextIndex(Protocol):
         """
         ...
 
-    def drop(self, view: View | None, workspace: int, limit: int) -> int:
+    def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
         """Forget up to `limit` rows of a workspace, of every kind; returns how many. 0 means that nothing is left."""
         ...

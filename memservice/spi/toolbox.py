@@ -62,7 +62,7 @@ class Toolbox(Protocol):
 
     def chain(self, uid: str) -> Chain: ...
 
-    def card(self, peer: str) -> Sequence[str]:
+    def card(self, peer_id: str) -> Sequence[str]:
         """What a peer keeps about itself; empty where there is nothing."""
         ...
 

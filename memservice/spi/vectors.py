@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Protocol
 
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
 
     Vector = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class VectorRow:
-    """One vector of a row, with what `Where` may ask of it. `vector` is float32, of the space's dimension, of any length but zero."""
+    """One vector of a row, with what `IndexFilter` may ask of it. `vector` is float32, of the space's dimension, of any length but zero."""
 
     key: int
     uid: str
@@ -52,28 +52,29 @@ class VectorIndex(Protocol):
 
     capabilities: frozenset[Capability]
 
-    def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None: ...
+    def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None: ...
 
-    def delete(self, view: View | None, space: Space, keys: Sequence[int]) -> None:
+    def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
         """Forget rows; unknown keys are ignored."""
         ...
 
     def query(
-        self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
     ) -> list[VectorHit]:
-        """The `k` nearest rows that fit `where`, best first, ties by key. `ids` confines the search to those keys, scored exactly."""
+        """The `k` nearest rows that fit `index_filter`, best first, ties by key. `ids` confines the search to those keys, scored
+        exactly."""
         ...
 
-    def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
+    def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
         """The vectors of these rows by key, of the direction in which they were stored; a row that has none is left out."""
         ...
 
-    def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
         """Keys of the rows that have a vector, those greater than `after`, rising, at most `limit`: to compare with the rows."""
         ...
 
-    def count(self, view: View | None, space: Space) -> int: ...
+    def count(self, tx: Transaction | None, space: Space) -> int: ...
 
-    def drop(self, view: View | None, space: Space) -> None:
+    def drop(self, tx: Transaction | None, space: Space) -> None:
         """Forget the whole space."""
         ...

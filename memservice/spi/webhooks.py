@@ -35,7 +35,7 @@ class WebhookTransport(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class TransportFixture:
     """A transport, and the endpoints that a test may use: for the testing kit."""
 
     transport: WebhookTransport

@@ -40,7 +40,7 @@ BUCKETS = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 12
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 UNKNOWN = "unknown"
 """The endpoint of what is no route, so that strangers cannot make up labels; the method of what is none."""
-MOST_WORKSPACES = 1_000
+MAX_WORKSPACES = 1_000
 """Names of workspaces that one process makes labels of. Each is kept for ever, and whoever may make workspaces makes up the names."""
 OTHER_WORKSPACES = "(other)"
 """The label of the others; no workspace is called that."""
@@ -132,7 +132,7 @@ class Metrics(Meter):
     def _workspace(self, name: str) -> str:
         """The label of a workspace: its name, as long as there are not too many."""
         if name not in self._workspaces:
-            if len(self._workspaces) >= MOST_WORKSPACES:
+            if len(self._workspaces) >= MAX_WORKSPACES:
                 return OTHER_WORKSPACES
             self._workspaces.add(name)
         return name
@@ -185,9 +185,9 @@ class Metrics(Meter):
         self._at(self.request_seconds, known, endpoint).observe(seconds)
         self.sampler()
 
-    def worked(self, kind: str, workspace: str, number: int) -> None:
+    def worked(self, kind: str, workspace_id: str, number: int) -> None:
         """Tasks of a workspace were done."""
-        self._at(self.tasks, self._workspace(workspace), kind).inc(number)
+        self._at(self.tasks, self._workspace(workspace_id), kind).inc(number)
 
     def pool(self, in_use: int, idle: int, size: int, overflow: int) -> None:
         """The connections of this process to its database, at present."""

@@ -35,7 +35,7 @@ from memservice.testing.reasoner import ReasonerContract
 from memservice.testing.scratch import Scratch
 from memservice.testing.storage import StorageContract
 from memservice.testing.vectors import OURS, SPACES, VectorIndexContract
-from memservice.testing.webhooks import WebhookTransportContract, World
+from memservice.testing.webhooks import TransportFixture, WebhookTransportContract
 
 
 @pytest.fixture(scope="session")
@@ -81,12 +81,12 @@ class TestStorage(StorageContract):
         tmp_path_factory: pytest.TempPathFactory,
     ) -> Scratch:
         with _had(pytestconfig):
-            made = Scratch(plugins, plugins.storage(wanted["name"]), settings.db.as_mapping(), wanted["scratch"], _context())
-            with made.one(tmp_path_factory.mktemp("first")) as open_one:
+            scratch = Scratch(plugins, plugins.storage(wanted["name"]), settings.db.as_mapping(), wanted["scratch"], _context())
+            with scratch.one(tmp_path_factory.mktemp("first")) as open_one:
                 opened: Storage = open_one()
                 opened.migrate()
                 opened.close()
-        return made
+        return scratch
 
     @pytest.fixture
     def open_storage(self, scratch: Scratch, tmp_path: Path) -> Iterator[Callable[[], Storage]]:
@@ -112,10 +112,10 @@ class TestVectorIndex(VectorIndexContract):
     ) -> Scratch:
         with _had(pytestconfig):
             provider = plugins.vector_index(wanted["name"])
-            made = Scratch(plugins, provider, settings.vector_store.as_mapping(), wanted["scratch"], _context())
-            with made.one(tmp_path_factory.mktemp("first")) as open_one:
+            scratch = Scratch(plugins, provider, settings.vector_store.as_mapping(), wanted["scratch"], _context())
+            with scratch.one(tmp_path_factory.mktemp("first")) as open_one:
                 open_one().count(None, OURS)
-        return made
+        return scratch
 
     @pytest.fixture
     def open_index(
@@ -174,8 +174,8 @@ class TestLanguageModel(LiveModelContract):
 
 class TestWebhookTransport(WebhookTransportContract):
     @pytest.fixture
-    def world(self, wanted: dict[str, Any], plugins: Plugins, tmp_path: Path) -> Iterator[World]:
+    def world(self, wanted: dict[str, Any], plugins: Plugins, tmp_path: Path) -> Iterator[TransportFixture]:
         provider = plugins.webhook_transport(wanted["name"])
         assert provider.world is not None, "it is asked for only where there is one"
-        with provider.world(tmp_path, _context()) as made:
-            yield made
+        with provider.world(tmp_path, _context()) as transport_fixture:
+            yield transport_fixture

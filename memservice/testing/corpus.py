@@ -15,6 +15,7 @@ from memservice.domain.filters.ast import (
     All,
     Any_,
     Compare,
+    Condition,
     Contains,
     Equal,
     Holds,
@@ -23,7 +24,6 @@ from memservice.domain.filters.ast import (
     KeyEqual,
     KeyOneOf,
     KeySubstring,
-    Node,
     Not,
     OneOf,
     Ordering,
@@ -175,16 +175,16 @@ def conclusions(**fixed: Any) -> list[Conclusion]:
     rows: list[Conclusion] = []
     words, peers, made, sources, levels = cycle(WORDS), cycle(NAMES), cycle(TIMES), cycle(SOURCES), cycle(LEVELS)
     for index, metadata in enumerate(bags()):
-        peer, time = next(peers), next(made)
+        peer_id, time = next(peers), next(made)
         row: dict[str, Any] = {
             "uid": f"conclusion-{index:010d}",
             "workspace_key": 1,
             "collection_key": 1,
             "observer_key": 1,
             "observed_key": 1,
-            "observer": peer,
-            "observed": "alice" if index % 4 else peer,
-            "session": None if index % 3 == 0 else peer,
+            "observer": peer_id,
+            "observed": "alice" if index % 4 else peer_id,
+            "session": None if index % 3 == 0 else peer_id,
             "content": next(words),
             "fingerprint": f"{index}",
             "level": next(levels),
@@ -199,7 +199,7 @@ def conclusions(**fixed: Any) -> list[Conclusion]:
     return rows
 
 
-def probes(record: type[Message] | type[Session] | type[Conclusion]) -> Iterator[Node]:
+def probes(record: type[Message] | type[Session] | type[Conclusion]) -> Iterator[Condition]:
     """Every kind of condition with every value of the corpus; some hundreds."""
     if record is Message:
         yield from _text_probes("content", WORDS)
@@ -225,7 +225,7 @@ def probes(record: type[Message] | type[Session] | type[Conclusion]) -> Iterator
 ORDERINGS: tuple[Ordering, ...] = ("gt", "gte", "lt", "lte")
 
 
-def _ordered_probes(field: str, values: tuple[Any, ...]) -> Iterator[Node]:
+def _ordered_probes(field: str, values: tuple[Any, ...]) -> Iterator[Condition]:
     for value in values:
         yield Equal(field, value)
         yield Not(Equal(field, value))
@@ -235,14 +235,14 @@ def _ordered_probes(field: str, values: tuple[Any, ...]) -> Iterator[Node]:
     yield from (OneOf(field, ()), OneOf(field, values), OneOf(field, values[:2]), Not(OneOf(field, values[:2])))
 
 
-def _text_probes(field: str, values: tuple[str, ...]) -> Iterator[Node]:
+def _text_probes(field: str, values: tuple[str, ...]) -> Iterator[Condition]:
     yield from _ordered_probes(field, values)
     for value in ("", *values, "LI", "o", "-"):
         yield Substring(field, value)
     yield Not(Substring(field, "b"))
 
 
-def _metadata_probes(field: str) -> Iterator[Node]:
+def _metadata_probes(field: str) -> Iterator[Condition]:
     operators: tuple[Ordering | Literal["eq", "ne"], ...] = (*ORDERINGS, "eq", "ne")
     yield from (Contains(field, {}), IsNull(field))
     for value in VALUES:

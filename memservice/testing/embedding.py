@@ -113,8 +113,8 @@ class EmbedderContract:
 
     def test_a_query_is_nearest_to_its_own_text(self, embedder: Embedder) -> None:
         documents = np.array(embedder.embed(TEXTS, "document"))
-        for place, query in enumerate(embedder.embed(TEXTS, "query")):
-            assert int(np.argmax(documents @ query)) == place, TEXTS[place]
+        for index, query in enumerate(embedder.embed(TEXTS, "query")):
+            assert int(np.argmax(documents @ query)) == index, TEXTS[index]
 
     def test_a_text_of_any_length(self, embedder: Embedder) -> None:
         vectors = embedder.embed(["word " * 20_000, "x" * 50_000, "字" * 20_000])
@@ -144,9 +144,9 @@ class EmbedderContract:
         if embedder.duplicate_distance is None:
             pytest.skip(f"the embedder {embedder.id!r} declares that distance does not tell duplicates (duplicate_distance is None)")
         vectors = embedder.embed(TEXTS)
-        for place, a in enumerate(vectors):
+        for index, a in enumerate(vectors):
             for other, b in enumerate(vectors):
-                assert (1 - _cosine(a, b) <= embedder.duplicate_distance + TOLERANCE) == (place == other)
+                assert (1 - _cosine(a, b) <= embedder.duplicate_distance + TOLERANCE) == (index == other)
 
     @pytest.mark.parametrize(("text", "same", "different"), PARAPHRASES)
     def test_paraphrases_lie_near_each_other(self, embedder: Embedder, text: str, same: str, different: str) -> None:

@@ -43,7 +43,7 @@ from memservice.domain.errors import ConfigurationError, Unavailable
 from memservice.hookspecs import hookimpl
 from memservice.spi.capabilities import Capability
 from memservice.spi.providers import Context, Settings, StorageProvider
-from memservice.spi.storage import Finding, Storage, View
+from memservice.spi.storage import Finding, Storage, Transaction
 
 T = TypeVar("T")
 
@@ -70,11 +70,11 @@ class Failpoint:
         """Raises `ConfigurationError` for what is no point."""
         what, _, word = text.partition("@")
         action, _, rest = what.partition(":")
-        place, _, number = rest.partition(":")
-        known = action in (KILL, STOP, REFUSE) and place in PLACES and number.isdecimal() and int(number) > 0
-        if not known or (action == REFUSE and place == AFTER):
+        location, _, number = rest.partition(":")
+        known = action in (KILL, STOP, REFUSE) and location in PLACES and number.isdecimal() and int(number) > 0
+        if not known or (action == REFUSE and location == AFTER):
             raise ConfigurationError(f"{text!r} is no fail-point: write kill, stop or refuse, then :begin, :before or :after, then :number")
-        return cls(action, place, int(number), word)
+        return cls(action, location, int(number), word)
 
 
 def chosen(environ: Mapping[str, str], command: Sequence[str]) -> list[Failpoint]:
@@ -102,13 +102,13 @@ class FailpointStorage:
         """How many writes were begun."""
         return self._writes
 
-    def write(self, fn: Callable[[View], T]) -> T:
+    def write(self, fn: Callable[[Transaction], T]) -> T:
         with self._lock:
             self._writes += 1
             number = self._writes
 
-        def then(view: View) -> T:
-            result = fn(view)
+        def then(tx: Transaction) -> T:
+            result = fn(tx)
             self._reached(BEFORE, number)
             return result
 
@@ -117,7 +117,7 @@ class FailpointStorage:
         self._reached(AFTER, number)
         return result
 
-    def read(self) -> AbstractContextManager[View]:
+    def read(self) -> AbstractContextManager[Transaction]:
         return self._inner.read()
 
     def wait_for_work(self, timeout: float) -> bool:
@@ -145,8 +145,8 @@ class FailpointStorage:
         """What a storage offers beyond the seam."""
         return getattr(self._inner, name)
 
-    def _reached(self, place: str, number: int) -> None:
-        point = self._points.get((place, number))
+    def _reached(self, location: str, number: int) -> None:
+        point = self._points.get((location, number))
         if point is None or not self._first_time(point):
             return
         if point.action == REFUSE:

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
-from memservice.spi.index_filter import Where
-from memservice.spi.storage import View
+from memservice.spi.index_filter import IndexFilter
+from memservice.spi.storage import Transaction
 
 I = TypeVar("I")  # noqa: E741 - an index
 T = TypeVar("T")
@@ -20,9 +20,9 @@ SECOND = timedelta(seconds=1)
 class Transactions(Protocol):
     """The part of a `Storage` that an index needs."""
 
-    def write(self, fn: Callable[[View], T]) -> T: ...
+    def write(self, fn: Callable[[Transaction], T]) -> T: ...
 
-    def read(self) -> AbstractContextManager[View]: ...
+    def read(self) -> AbstractContextManager[Transaction]: ...
 
 
 class Engine(Generic[I]):
@@ -32,20 +32,20 @@ class Engine(Generic[I]):
         self.index = index
         self.storage = storage
 
-    def write(self, fn: Callable[[View | None], T]) -> T:
+    def write(self, fn: Callable[[Transaction | None], T]) -> T:
         return fn(None) if self.storage is None else self.storage.write(fn)
 
-    def read(self, fn: Callable[[View | None], T]) -> T:
+    def read(self, fn: Callable[[Transaction | None], T]) -> T:
         if self.storage is None:
             return fn(None)
-        with self.storage.read() as view:
-            return fn(view)
+        with self.storage.read() as tx:
+            return fn(tx)
 
 
-def only(condition: str, *values: Any) -> Where:
+def only(condition: str, *values: Any) -> IndexFilter:
     """One any-of condition, by its name."""
     conditions: dict[str, Any] = {condition: values}
-    return Where(**conditions)
+    return IndexFilter(**conditions)
 
 
 class RolledBack(Exception):

@@ -100,10 +100,10 @@ class Peer(Protocol):
 
 
 def ask(text: str = "How are you?", **changes: Any) -> CompletionRequest:
-    made = CompletionRequest(
+    completion_request = CompletionRequest(
         model="model-1", turns=(Turn("system", "You are brief."), Turn("user", text)), max_output_tokens=500, timeout=20.0
     )
-    return replace(made, **changes)
+    return replace(completion_request, **changes)
 
 
 def whole(pieces: Iterator[str | Completion]) -> tuple[list[str], Completion]:
@@ -128,12 +128,12 @@ class LanguageModelContract:
 
     def _failure(self, peer: Peer, way: str, request: CompletionRequest | None = None) -> ModelFailure:
         """What one call of that way raises."""
-        asked = request or ask(SECRET)
+        completion_request = request or ask(SECRET)
         with pytest.raises(ModelFailure) as caught:
             if way == "complete":
-                peer.model.complete(asked)
+                peer.model.complete(completion_request)
             else:
-                list(peer.model.stream(asked))
+                list(peer.model.stream(completion_request))
         return caught.value
 
     @pytest.mark.parametrize("text", TEXTS, ids=["plain", "empty", "scripts", "breaks", "marker", "long"])
@@ -158,9 +158,9 @@ class LanguageModelContract:
             else:
                 list(peer.model.stream(ask(turns=turns)))
             body = peer.received()[-1]
-            places = [body.find(turn.content) for turn in turns]
-            assert -1 not in places, body
-            assert places[1:] == sorted(places[1:]), "the turns keep their order"
+            indexes = [body.find(turn.content) for turn in turns]
+            assert -1 not in indexes, body
+            assert indexes[1:] == sorted(indexes[1:]), "the turns keep their order"
             assert "500" in body, "the longest answer is told"
 
     @pytest.mark.parametrize("way", ["complete", "stream"])

@@ -61,10 +61,10 @@ class LiveModelContract:
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
     def test_an_exchange_that_takes_too_long_is_given_up(self, model: LanguageModel, named: str, way: str) -> None:
-        asked = replace(self.ask(named, "Count from one to a thousand."), timeout=0.001)
+        completion_request = replace(self.ask(named, "Count from one to a thousand."), timeout=0.001)
         with pytest.raises(ModelFailure) as caught:
             if way == "complete":
-                model.complete(asked)
+                model.complete(completion_request)
             else:
-                list(model.stream(asked))
+                list(model.stream(completion_request))
         assert caught.value.retryable

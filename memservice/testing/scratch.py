@@ -24,20 +24,20 @@ PATH, UNIQUE = "{path}", "{unique}"
 
 class Scratch:
     def __init__(
-        self, plugins: Plugins, provider: StorageProvider | VectorIndexProvider, section: Mapping[str, Any], place: str, context: Context
+        self, plugins: Plugins, provider: StorageProvider | VectorIndexProvider, section: Mapping[str, Any], location: str, context: Context
     ) -> None:
-        """`section`: the provider's settings; `place`: the URI or URL, in which a test's own part is marked.
+        """`section`: the provider's settings; `location`: the URI or URL, in which a test's own part is marked.
 
         Raises `ConfigurationError` if what may be opened by several has nothing that would keep tests apart.
         """
         self._plugins = plugins
         self._provider = provider
         self._section = section
-        self._place = place
+        self._place = location
         self._context = context
         fields = {} if provider.settings is None else provider.settings().fields
         self._apart = [field.data_key or name for name, field in fields.items() if (field.data_key or name) in APART]
-        marked = PATH in place or UNIQUE in place
+        marked = PATH in location or UNIQUE in location
         if not marked and not self._apart and Capability.SHARED in provider.capabilities:
             raise ConfigurationError(
                 f"every test needs a place of its own: write {PATH} or {UNIQUE} into --scratch, where a new name is to go"
@@ -47,9 +47,9 @@ class Scratch:
     def one(self, folder: Path) -> Iterator[Callable[[], Any]]:
         """What opens the provider in a new place. The place is erased in the end: by then all that was opened in it has to be closed."""
         name = f"check_{uuid.uuid4().hex[:16]}"
-        place = self._place.replace(PATH, str(folder / "place")).replace(UNIQUE, name)
+        location = self._place.replace(PATH, str(folder / "place")).replace(UNIQUE, name)
         where = ("uri", "connection_uri") if isinstance(self._provider, StorageProvider) else ("url",)
-        given = {**self._section, **dict.fromkeys(where, place), **dict.fromkeys(self._apart, name)}
+        given = {**self._section, **dict.fromkeys(where, location), **dict.fromkeys(self._apart, name)}
         ever = False
 
         def opened() -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from memservice.domain.filters import Node, Resource, parse_filters
+from memservice.domain.filters import Condition, Resource, parse_filters
 from memservice.domain.filters.ast import KeyEqual
 from memservice.domain.filters.jsontext import value_text
 from memservice.domain.filters.resources import Column, Fixed, Flag, Kind, Stored
@@ -76,10 +76,10 @@ def filters(resource: Resource) -> st.SearchStrategy[dict[str, Any]]:
     return mostly(one, plain, nested, odds=3)
 
 
-def nodes(resource: Resource) -> st.SearchStrategy[Node]:
+def nodes(resource: Resource) -> st.SearchStrategy[Condition]:
     """Trees: those of `filters`, and the leaves that only our own code makes."""
     fields = [column.field for column in resource.columns.values() if isinstance(column, Stored) and column.kind is Kind.JSON]
-    parsed = filters(resource).map(lambda given: parse_filters(given, resource, workspace=WORKSPACE_SLUG))
+    parsed = filters(resource).map(lambda given: parse_filters(given, resource, workspace_id=WORKSPACE_SLUG))
     return mostly(parsed, st.builds(KeyEqual, st.sampled_from(fields), keys, _key_texts))
 
 

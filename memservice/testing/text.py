@@ -15,7 +15,7 @@ import pytest
 
 from memservice.spi.index_filter import (
     EVERYTHING,
-    Where,
+    IndexFilter,
 )
 from memservice.spi.text import TextIndex, TextMatches, TextRow
 from memservice.testing.indexes import HOSTILE, MANY_TONGUES, NOON, SECOND, Engine, RolledBack, only
@@ -47,31 +47,31 @@ class TextIndexContract:
     def engine(self, open_index: OpenTextIndex) -> Engine[TextIndex]:
         return open_index()
 
-    def add(self, engine: Engine[TextIndex], rows: Sequence[TextRow], workspace: int = OURS, kind: str = "message") -> None:
-        engine.write(lambda view: engine.index.add(view, kind, workspace, rows))
+    def add(self, engine: Engine[TextIndex], rows: Sequence[TextRow], workspace_key: int = OURS, kind: str = "message") -> None:
+        engine.write(lambda tx: engine.index.add(tx, kind, workspace_key, rows))
 
-    def remove(self, engine: Engine[TextIndex], gone: Sequence[int], workspace: int = OURS, kind: str = "message") -> None:
-        engine.write(lambda view: engine.index.remove(view, kind, workspace, gone))
+    def remove(self, engine: Engine[TextIndex], gone: Sequence[int], workspace_key: int = OURS, kind: str = "message") -> None:
+        engine.write(lambda tx: engine.index.remove(tx, kind, workspace_key, gone))
 
     def search(
         self,
         engine: Engine[TextIndex],
         terms: str | Sequence[str],
-        where: Where = EVERYTHING,
+        index_filter: IndexFilter = EVERYTHING,
         k: int = 100,
-        workspace: int = OURS,
+        workspace_key: int = OURS,
         kind: str = "message",
         ids: Sequence[int] | None = None,
     ) -> TextMatches:
         wanted = terms.split(" ") if isinstance(terms, str) else terms
-        return engine.read(lambda view: engine.index.search(view, kind, workspace, wanted, k, where, ids))
+        return engine.read(lambda tx: engine.index.search(tx, kind, workspace_key, wanted, k, index_filter, ids))
 
     # Matching and counting
 
     def test_an_empty_index_answers(self, engine: Engine[TextIndex]) -> None:
-        found = self.search(engine, "axolotl")
-        assert (found.documents, found.mean_length, list(found.hits)) == (0, 0.0, [])
-        assert found.frequencies.get("axolotl", 0) == 0
+        text_matches = self.search(engine, "axolotl")
+        assert (text_matches.documents, text_matches.mean_length, list(text_matches.hits)) == (0, 0.0, [])
+        assert text_matches.frequencies.get("axolotl", 0) == 0
 
     def test_any_term_is_enough(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(1, "red fox"), row(2, "blue fox"), row(3, "green owl")])
@@ -81,9 +81,9 @@ class TextIndexContract:
 
     def test_no_terms_match_nothing(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(1, "red fox"), row(2, "")])
-        found = self.search(engine, [])
-        assert list(found.hits) == []
-        assert found.documents == 2
+        text_matches = self.search(engine, [])
+        assert list(text_matches.hits) == []
+        assert text_matches.documents == 2
 
     def test_hits_count_terms_and_lengths(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(1, "ha ha ha said the fox"), row(2, "fox")])
@@ -93,9 +93,9 @@ class TextIndexContract:
 
     def test_a_repeated_query_term_counts_once(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(1, "fox fox")])
-        found = self.search(engine, "fox fox fox")
-        assert [(hit.key, dict(hit.terms)) for hit in found.hits] == [(1, {"fox": 2})]
-        assert dict(found.frequencies) == {"fox": 1}
+        text_matches = self.search(engine, "fox fox fox")
+        assert [(hit.key, dict(hit.terms)) for hit in text_matches.hits] == [(1, {"fox": 2})]
+        assert dict(text_matches.frequencies) == {"fox": 1}
 
     def test_terms_are_matched_whole(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(1, "cat"), row(2, "cats"), row(3, "concat")])
@@ -104,16 +104,16 @@ class TextIndexContract:
 
     def test_statistics_describe_the_workspace(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(1, "red fox"), row(2, "blue fox fox fox"), row(3, "")])
-        found = self.search(engine, "fox red owl")
-        assert found.documents == 3
-        assert found.mean_length == pytest.approx(2.0)
-        assert {term: found.frequencies.get(term, 0) for term in ("fox", "red", "owl")} == {"fox": 2, "red": 1, "owl": 0}
+        text_matches = self.search(engine, "fox red owl")
+        assert text_matches.documents == 3
+        assert text_matches.mean_length == pytest.approx(2.0)
+        assert {term: text_matches.frequencies.get(term, 0) for term in ("fox", "red", "owl")} == {"fox": 2, "red": 1, "owl": 0}
 
     def test_statistics_do_not_depend_on_where_or_k(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(n, "fox", session=n) for n in range(1, 6)])
-        for where, k in ((Where(sessions=(2,)), 100), (Where(sessions=()), 100), (EVERYTHING, 1)):
-            found = self.search(engine, "fox", where, k)
-            assert (found.documents, found.mean_length, dict(found.frequencies)) == (5, 1.0, {"fox": 5})
+        for index_filter, k in ((IndexFilter(sessions=(2,)), 100), (IndexFilter(sessions=()), 100), (EVERYTHING, 1)):
+            text_matches = self.search(engine, "fox", index_filter, k)
+            assert (text_matches.documents, text_matches.mean_length, dict(text_matches.frequencies)) == (5, 1.0, {"fox": 5})
 
     def test_random_rows_agree_with_a_plain_count(self, engine: Engine[TextIndex]) -> None:
         chance = random.Random(7)
@@ -124,23 +124,23 @@ class TextIndexContract:
         self.remove(engine, gone)
         again = [row(n, " ".join(chance.choices(words, k=6)), session=n % 4) for n in chance.sample(sorted(rows), 20)]
         self.add(engine, again)
-        rows = {key: kept for key, kept in rows.items() if key not in gone} | {each.key: each for each in again}
+        rows = {key: text_row for key, text_row in rows.items() if key not in gone} | {each.key: each for each in again}
         for _ in range(20):
             terms = chance.sample(words, 4)
-            sessions = tuple(chance.sample(range(5), 2))
+            session_keys = tuple(chance.sample(range(5), 2))
             self.agree(self.search(engine, terms, k=1_000), terms, rows.values(), rows.values())
-            fitting = [each for each in rows.values() if each.session in sessions]
-            self.agree(self.search(engine, terms, Where(sessions=sessions), 1_000), terms, rows.values(), fitting)
+            fitting = [each for each in rows.values() if each.session in session_keys]
+            self.agree(self.search(engine, terms, IndexFilter(sessions=session_keys), 1_000), terms, rows.values(), fitting)
 
-    def agree(self, found: TextMatches, terms: Sequence[str], rows: Iterable[TextRow], fitting: Iterable[TextRow]) -> None:
+    def agree(self, text_matches: TextMatches, terms: Sequence[str], rows: Iterable[TextRow], fitting: Iterable[TextRow]) -> None:
         counts = {each.key: Counter(term for term in each.terms if term in terms) for each in fitting}
         expected = {key: dict(held) for key, held in counts.items() if held}
-        assert {hit.key: dict(hit.terms) for hit in found.hits} == expected
+        assert {hit.key: dict(hit.terms) for hit in text_matches.hits} == expected
         everything = list(rows)
-        assert found.documents == len(everything)
-        assert found.mean_length == pytest.approx(sum(len(each.terms) for each in everything) / len(everything))
+        assert text_matches.documents == len(everything)
+        assert text_matches.mean_length == pytest.approx(sum(len(each.terms) for each in everything) / len(everything))
         frequencies = {term: sum(term in each.terms for each in everything) for term in terms}
-        assert {term: found.frequencies.get(term, 0) for term in terms} == frequencies
+        assert {term: text_matches.frequencies.get(term, 0) for term in terms} == frequencies
 
     # How many
 
@@ -157,12 +157,12 @@ class TextIndexContract:
     def test_of_equal_rows_the_newest_are_kept(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(n, "fox common", session=7) for n in (3, 1, 5, 2, 4)])
         assert keys(self.search(engine, "fox common", k=2)) == {4, 5}
-        assert keys(self.search(engine, "fox common", Where(sessions=(7,)), k=2)) == {4, 5}
+        assert keys(self.search(engine, "fox common", IndexFilter(sessions=(7,)), k=2)) == {4, 5}
         assert keys(self.search(engine, "fox", ids=[1, 2, 3], k=2)) == {2, 3}
 
     def test_k_counts_rows_that_fit(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(n, "fox", session=1 + n % 10) for n in range(1, 101)])
-        assert len(self.search(engine, "fox", Where(sessions=(3,)), k=10).hits) == 10
+        assert len(self.search(engine, "fox", IndexFilter(sessions=(3,)), k=10).hits) == 10
 
     # Filters
 
@@ -189,30 +189,30 @@ class TextIndexContract:
 
     def test_any_of_a_thousand_values(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(n, "fox", session=n) for n in (1, 500, 1_000, 1_001)])
-        assert keys(self.search(engine, "fox", Where(sessions=tuple(range(1, 1_001))))) == {1, 500, 1_000}
+        assert keys(self.search(engine, "fox", IndexFilter(sessions=tuple(range(1, 1_001))))) == {1, 500, 1_000}
 
     def test_time_bounds_are_inclusive_and_exact(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(n, "fox", at=NOON + n * SECOND) for n in range(1, 5)] + [row(5, "fox")])
-        assert keys(self.search(engine, "fox", Where(since=NOON + 3 * SECOND))) == {3, 4}
-        assert keys(self.search(engine, "fox", Where(until=NOON + 2 * SECOND))) == {1, 2}
-        assert keys(self.search(engine, "fox", Where(since=NOON + 2 * SECOND, until=NOON + 3 * SECOND))) == {2, 3}
-        assert keys(self.search(engine, "fox", Where(since=NOON + SECOND * 1.000001, until=NOON + SECOND * 1.999999))) == set()
+        assert keys(self.search(engine, "fox", IndexFilter(since=NOON + 3 * SECOND))) == {3, 4}
+        assert keys(self.search(engine, "fox", IndexFilter(until=NOON + 2 * SECOND))) == {1, 2}
+        assert keys(self.search(engine, "fox", IndexFilter(since=NOON + 2 * SECOND, until=NOON + 3 * SECOND))) == {2, 3}
+        assert keys(self.search(engine, "fox", IndexFilter(since=NOON + SECOND * 1.000001, until=NOON + SECOND * 1.999999))) == set()
 
     def test_conditions_are_anded(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(1, "fox", session=1, author=1), row(2, "fox", session=1, author=2), row(3, "fox", session=2, author=1)])
-        assert keys(self.search(engine, "fox", Where(sessions=(1,), authors=(1,)))) == {1}
-        assert keys(self.search(engine, "fox", Where(sessions=(2,), authors=(2,)))) == set()
+        assert keys(self.search(engine, "fox", IndexFilter(sessions=(1,), authors=(1,)))) == {1}
+        assert keys(self.search(engine, "fox", IndexFilter(sessions=(2,), authors=(2,)))) == set()
 
     def test_ids_confine_the_search(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(n, "fox owl" if n == 5 else "fox", session=n % 2) for n in range(1, 9)])
-        self.add(engine, [row(9, "fox")], workspace=THEIRS)
+        self.add(engine, [row(9, "fox")], workspace_key=THEIRS)
         self.add(engine, [row(10, "fox")], kind="conclusion")
         self.add(engine, [row(11, "owl")])
-        found = self.search(engine, "fox cat", ids=[9, 2, 5, 10, 11, 777, 2])
-        assert keys(found) == {2, 5}
-        assert {hit.key: (dict(hit.terms), hit.length) for hit in found.hits} == {2: ({"fox": 1}, 1), 5: ({"fox": 1}, 2)}
-        assert (found.documents, found.frequencies["fox"]) == (9, 8), "statistics are the workspace's"
-        assert keys(self.search(engine, "fox", Where(sessions=(1,)), ids=[2, 5])) == {5}
+        text_matches = self.search(engine, "fox cat", ids=[9, 2, 5, 10, 11, 777, 2])
+        assert keys(text_matches) == {2, 5}
+        assert {hit.key: (dict(hit.terms), hit.length) for hit in text_matches.hits} == {2: ({"fox": 1}, 1), 5: ({"fox": 1}, 2)}
+        assert (text_matches.documents, text_matches.frequencies["fox"]) == (9, 8), "statistics are the workspace's"
+        assert keys(self.search(engine, "fox", IndexFilter(sessions=(1,)), ids=[2, 5])) == {5}
         assert keys(self.search(engine, "fox owl", ids=[1, 2, 5], k=1)) == {5}
         assert keys(self.search(engine, "fox", ids=[])) == set()
         many = range(1, 5_001)
@@ -224,16 +224,16 @@ class TextIndexContract:
         self.add(engine, [row(1, "old words here", session=1), row(2, "old")])
         self.add(engine, [row(1, "new", session=2)])
         assert keys(self.search(engine, "old words here")) == {2}
-        found = self.search(engine, "new old")
-        assert keys(found) == {1, 2}
-        assert (found.documents, found.mean_length, dict(found.frequencies)) == (2, 1.0, {"new": 1, "old": 1})
-        assert keys(self.search(engine, "new", Where(sessions=(1,)))) == set()
+        text_matches = self.search(engine, "new old")
+        assert keys(text_matches) == {1, 2}
+        assert (text_matches.documents, text_matches.mean_length, dict(text_matches.frequencies)) == (2, 1.0, {"new": 1, "old": 1})
+        assert keys(self.search(engine, "new", IndexFilter(sessions=(1,)))) == set()
 
     def test_of_one_row_given_twice_the_last_counts(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(1, "first"), row(1, "second")])
-        found = self.search(engine, "first second")
-        assert [(hit.key, dict(hit.terms)) for hit in found.hits] == [(1, {"second": 1})]
-        assert found.documents == 1
+        text_matches = self.search(engine, "first second")
+        assert [(hit.key, dict(hit.terms)) for hit in text_matches.hits] == [(1, {"second": 1})]
+        assert text_matches.documents == 1
 
     def test_adding_nothing_is_nothing(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [])
@@ -244,36 +244,36 @@ class TextIndexContract:
         self.remove(engine, [3])
         assert keys(self.search(engine, "fox")) == {1, 2, 4, 5, 6, 7}
         self.remove(engine, [1, 5, 99, 7])
-        found = self.search(engine, "fox")
-        assert keys(found) == {2, 4, 6}
-        assert (found.documents, found.mean_length, dict(found.frequencies)) == (3, 2.0, {"fox": 3})
+        text_matches = self.search(engine, "fox")
+        assert keys(text_matches) == {2, 4, 6}
+        assert (text_matches.documents, text_matches.mean_length, dict(text_matches.frequencies)) == (3, 2.0, {"fox": 3})
         self.remove(engine, [99, 3])
         self.remove(engine, [])
         assert keys(self.search(engine, "fox")) == {2, 4, 6}
 
     def test_remove_is_of_its_kind_and_workspace(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(1, "fox")])
-        self.add(engine, [row(2, "fox")], workspace=THEIRS)
+        self.add(engine, [row(2, "fox")], workspace_key=THEIRS)
         self.add(engine, [row(1, "fox")], kind="conclusion")
         self.remove(engine, [2])
         self.remove(engine, [1], kind="conclusion")
         assert keys(self.search(engine, "fox")) == {1}
-        assert keys(self.search(engine, "fox", workspace=THEIRS)) == {2}
+        assert keys(self.search(engine, "fox", workspace_key=THEIRS)) == {2}
         assert keys(self.search(engine, "fox", kind="conclusion")) == set()
 
     def test_drop_takes_a_workspace_by_portions(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(n, "fox") for n in range(1, 6)])
         self.add(engine, [row(n, "fox") for n in range(1, 4)], kind="conclusion")
-        self.add(engine, [row(99, "fox")], workspace=THEIRS)
+        self.add(engine, [row(99, "fox")], workspace_key=THEIRS)
         dropped: list[int] = []
         while not dropped or dropped[-1]:
-            dropped.append(engine.write(lambda view: engine.index.drop(view, OURS, 3)))
+            dropped.append(engine.write(lambda tx: engine.index.drop(tx, OURS, 3)))
             assert len(dropped) < 9
         assert (sum(dropped), max(dropped)) == (8, 3)
         for kind in ("message", "conclusion"):
-            found = self.search(engine, "fox", kind=kind)
-            assert (keys(found), found.documents) == (set(), 0)
-        assert keys(self.search(engine, "fox", workspace=THEIRS)) == {99}
+            text_matches = self.search(engine, "fox", kind=kind)
+            assert (keys(text_matches), text_matches.documents) == (set(), 0)
+        assert keys(self.search(engine, "fox", workspace_key=THEIRS)) == {99}
 
     # Isolation
 
@@ -281,20 +281,24 @@ class TextIndexContract:
         for kind, text in (("message", "fox"), ("conclusion", "fox owl"), ("document", "owl")):
             self.add(engine, [row(1, text)], kind=kind)
         for kind, length in (("message", 1), ("conclusion", 2)):
-            found = self.search(engine, "fox", kind=kind)
-            assert [(hit.key, hit.length) for hit in found.hits] == [(1, length)]
-            assert found.documents == 1
+            text_matches = self.search(engine, "fox", kind=kind)
+            assert [(hit.key, hit.length) for hit in text_matches.hits] == [(1, length)]
+            assert text_matches.documents == 1
         assert keys(self.search(engine, "fox", kind="document")) == set()
 
     def test_other_workspaces_change_nothing(self, engine: Engine[TextIndex]) -> None:
         ours = [row(n, text, session=n) for n, text in enumerate(("red fox", "fox fox", "blue owl owl", "grey owl fox"), start=1)]
         self.add(engine, ours)
-        asked: list[tuple[str, Where, int]] = [("fox owl", EVERYTHING, 100), ("fox grey", EVERYTHING, 1), ("owl", Where(sessions=(3,)), 9)]
+        asked: list[tuple[str, IndexFilter, int]] = [
+            ("fox owl", EVERYTHING, 100),
+            ("fox grey", EVERYTHING, 1),
+            ("owl", IndexFilter(sessions=(3,)), 9),
+        ]
         before = [self.search(engine, *each) for each in asked]
-        self.add(engine, [row(n, "owl grey 2_fox 1_fox m1_fox", session=3) for n in range(100, 160)], workspace=THEIRS)
+        self.add(engine, [row(n, "owl grey 2_fox 1_fox m1_fox", session=3) for n in range(100, 160)], workspace_key=THEIRS)
         assert [self.search(engine, *each) for each in asked] == before
-        assert keys(self.search(engine, "fox", workspace=THEIRS)) == set()
-        assert keys(self.search(engine, "red", workspace=999)) == set()
+        assert keys(self.search(engine, "fox", workspace_key=THEIRS)) == set()
+        assert keys(self.search(engine, "red", workspace_key=999)) == set()
 
     # What terms may be
 
@@ -302,14 +306,14 @@ class TextIndexContract:
     def test_a_term_may_be_any_text(self, engine: Engine[TextIndex], terms: tuple[str, ...]) -> None:
         self.add(engine, [TextRow(key=n, terms=[term, "all"]) for n, term in enumerate(terms, start=1)])
         for n, term in enumerate(terms, start=1):
-            found = self.search(engine, [term])
-            assert [(hit.key, dict(hit.terms)) for hit in found.hits] == [(n, {term: 1})], term
-            assert dict(found.frequencies) == {term: 1}
-        found = self.search(engine, list(terms), k=1_000)
-        assert keys(found) == set(range(1, len(terms) + 1))
+            text_matches = self.search(engine, [term])
+            assert [(hit.key, dict(hit.terms)) for hit in text_matches.hits] == [(n, {term: 1})], term
+            assert dict(text_matches.frequencies) == {term: 1}
+        text_matches = self.search(engine, list(terms), k=1_000)
+        assert keys(text_matches) == set(range(1, len(terms) + 1))
         self.remove(engine, list(range(1, len(terms) + 1)))
-        found = self.search(engine, [*terms, "all"])
-        assert (keys(found), found.documents, set(found.frequencies.values()) | {0}) == (set(), 0, {0})
+        text_matches = self.search(engine, [*terms, "all"])
+        assert (keys(text_matches), text_matches.documents, set(text_matches.frequencies.values()) | {0}) == (set(), 0, {0})
 
     def test_long_texts_and_long_terms(self, engine: Engine[TextIndex]) -> None:
         giant = "g" * 60_000
@@ -325,8 +329,8 @@ class TextIndexContract:
     def test_what_was_added_is_there_after_reopening(self, engine: Engine[TextIndex], open_index: OpenTextIndex) -> None:
         self.add(engine, [row(1, "red fox"), row(2, "fox")])
         self.remove(engine, [2])
-        found = self.search(open_index(), "fox")
-        assert (keys(found), found.documents) == ({1}, 1)
+        text_matches = self.search(open_index(), "fox")
+        assert (keys(text_matches), text_matches.documents) == ({1}, 1)
 
     def test_a_write_that_fails_leaves_nothing(self, engine: Engine[TextIndex]) -> None:
         if engine.storage is None:
@@ -334,10 +338,10 @@ class TextIndexContract:
         self.add(engine, [row(1, "fox"), row(2, "fox owl")])
         before = self.search(engine, "fox owl cat")
 
-        def fail(view: Any) -> None:
-            engine.index.add(view, "message", OURS, [row(3, "cat"), row(1, "cat")])
-            engine.index.remove(view, "message", OURS, [2])
-            inside = engine.index.search(view, "message", OURS, ["cat", "fox"], 100, EVERYTHING)
+        def fail(tx: Any) -> None:
+            engine.index.add(tx, "message", OURS, [row(3, "cat"), row(1, "cat")])
+            engine.index.remove(tx, "message", OURS, [2])
+            inside = engine.index.search(tx, "message", OURS, ["cat", "fox"], 100, EVERYTHING)
             assert (keys(inside), inside.documents) == ({1, 3}, 2), "a transaction sees its own writes"
             raise RolledBack
 

@@ -18,7 +18,7 @@ from memservice.domain.records import ACTIVE, Space
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import (
     EVERYTHING,
-    Where,
+    IndexFilter,
 )
 from memservice.spi.vectors import VectorHit, VectorIndex, VectorRow
 from memservice.testing.indexes import HOSTILE, MANY_TONGUES, NOON, SECOND, Engine, RolledBack, only
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 OpenVectorIndex = Callable[[], Engine[VectorIndex]]
 
 
-def space(key: int = 1, dimension: int = 4, kind: str = "conclusion", workspace: int = 1) -> Space:
-    return Space(key=key, workspace_key=workspace, kind=kind, embedder="contract-1", dimension=dimension, state=ACTIVE, created_at=NOON)
+def space(key: int = 1, dimension: int = 4, kind: str = "conclusion", workspace_key: int = 1) -> Space:
+    return Space(key=key, workspace_key=workspace_key, kind=kind, embedder="contract-1", dimension=dimension, state=ACTIVE, created_at=NOON)
 
 
-OURS, THEIRS, WIDE = space(1), space(12, workspace=2), space(3, dimension=64, kind="message")
+OURS, THEIRS, WIDE = space(1), space(12, workspace_key=2), space(3, dimension=64, kind="message")
 LONG = 512
 """Characters of the longest names that are tried."""
 NAMES = (*MANY_TONGUES, *(f"{letter * (LONG - 1)}{last}" for letter in ("x", "é", "字", "𝒳") for last in "ab"), "x", "")
@@ -84,25 +84,25 @@ class VectorIndexContract:
         return open_index()
 
     def upsert(self, engine: Engine[VectorIndex], rows: Sequence[VectorRow], into: Space = OURS) -> None:
-        engine.write(lambda view: engine.index.upsert(view, into, rows))
+        engine.write(lambda tx: engine.index.upsert(tx, into, rows))
 
     def delete(self, engine: Engine[VectorIndex], gone: Sequence[int], of: Space = OURS) -> None:
-        engine.write(lambda view: engine.index.delete(view, of, gone))
+        engine.write(lambda tx: engine.index.delete(tx, of, gone))
 
     def query(
         self,
         engine: Engine[VectorIndex],
         asked: Vector | None = None,
         k: int = 100,
-        where: Where = EVERYTHING,
+        index_filter: IndexFilter = EVERYTHING,
         ids: Sequence[int] | None = None,
         of: Space = OURS,
     ) -> list[VectorHit]:
         wanted = at_angle(0) if asked is None else asked
-        return engine.read(lambda view: engine.index.query(view, of, wanted, k, where, ids))
+        return engine.read(lambda tx: engine.index.query(tx, of, wanted, k, index_filter, ids))
 
     def count(self, engine: Engine[VectorIndex], of: Space = OURS) -> int:
-        return engine.read(lambda view: engine.index.count(view, of))
+        return engine.read(lambda tx: engine.index.count(tx, of))
 
     # Scores and order
 
@@ -114,18 +114,18 @@ class VectorIndexContract:
     def test_scores_are_cosine_similarities(self, engine: Engine[VectorIndex]) -> None:
         angles = {1: 0, 2: 30, 3: 60, 4: 90, 5: 135, 6: 180}
         self.upsert(engine, [row(key, degrees) for key, degrees in angles.items()])
-        found = self.query(engine)
-        assert keys(found) == [1, 2, 3, 4, 5, 6]
-        for hit in found:
+        hits = self.query(engine)
+        assert keys(hits) == [1, 2, 3, 4, 5, 6]
+        for hit in hits:
             assert hit.score == pytest.approx(math.cos(math.radians(angles[hit.key])), abs=self.tolerance)
             assert -1.0 <= hit.score <= 1.0
 
     def test_lengths_do_not_count(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(1, vector=at_angle(10, 1e-12)), row(2, vector=at_angle(20, 1e15)), row(3, vector=at_angle(5, 3))])
         for length in (1e-12, 1.0, 1e15):
-            found = self.query(engine, at_angle(0, length))
-            assert keys(found) == [3, 1, 2]
-            assert [hit.score for hit in found] == pytest.approx([math.cos(math.radians(n)) for n in (5, 10, 20)], abs=self.tolerance)
+            hits = self.query(engine, at_angle(0, length))
+            assert keys(hits) == [3, 1, 2]
+            assert [hit.score for hit in hits] == pytest.approx([math.cos(math.radians(n)) for n in (5, 10, 20)], abs=self.tolerance)
 
     def test_scores_of_many_dimensions(self, engine: Engine[VectorIndex]) -> None:
         import numpy as np
@@ -136,9 +136,9 @@ class VectorIndexContract:
         self.upsert(engine, [row(n + 1, vector=each) for n, each in enumerate(vectors)], WIDE)
         scores = vectors.astype(np.float64) @ asked / (np.linalg.norm(vectors.astype(np.float64), axis=1) * np.linalg.norm(asked))
         best = np.argsort(-scores)[:15]
-        found = self.query(engine, asked, 15, of=WIDE)
-        assert [hit.score for hit in found] == pytest.approx([float(scores[n]) for n in best], abs=self.tolerance)
-        assert set(keys(found[:10])) <= {int(n) + 1 for n in best}
+        hits = self.query(engine, asked, 15, of=WIDE)
+        assert [hit.score for hit in hits] == pytest.approx([float(scores[n]) for n in best], abs=self.tolerance)
+        assert set(keys(hits[:10])) <= {int(n) + 1 for n in best}
 
     def test_ties_go_by_key(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(key, 25) for key in (9, 4, 30, 1, 17, 12, 3)] + [row(2, 24)])
@@ -152,7 +152,7 @@ class VectorIndexContract:
 
     def test_k_counts_rows_that_fit(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(key, key / 4, session=1 + (key > 280)) for key in range(1, 301)])
-        assert keys(self.query(engine, k=10, where=Where(sessions=(2,)))) == list(range(281, 291))
+        assert keys(self.query(engine, k=10, index_filter=IndexFilter(sessions=(2,)))) == list(range(281, 291))
 
     def test_a_zero_vector_is_near_to_nothing(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(1, vector=vector(0, 0, 0, 0)), row(2, 90)])
@@ -193,38 +193,38 @@ class VectorIndexContract:
     def test_any_of(self, engine: Engine[VectorIndex], field: str, condition: str, one: Any, other: Any) -> None:
         self.upsert(engine, [row(1, 10, **{field: one}), row(2, 20, **{field: other}), row(3, 30)])
         for ids in (None, [1, 2, 3]):
-            assert keys(self.query(engine, where=only(condition, one), ids=ids)) == [1]
-            assert keys(self.query(engine, where=only(condition, other), ids=ids)) == [2]
-            assert keys(self.query(engine, where=only(condition, one, other), ids=ids)) == [1, 2]
+            assert keys(self.query(engine, index_filter=only(condition, one), ids=ids)) == [1]
+            assert keys(self.query(engine, index_filter=only(condition, other), ids=ids)) == [2]
+            assert keys(self.query(engine, index_filter=only(condition, one, other), ids=ids)) == [1, 2]
             assert keys(self.query(engine, ids=ids)) == [1, 2, 3]
 
     @pytest.mark.parametrize("condition", [each[1] for each in ABOUT])
     def test_any_of_nothing_matches_nothing(self, engine: Engine[VectorIndex], condition: str) -> None:
         self.upsert(engine, [row(1, session=1, author=1, observer=1, observed=1, level="explicit", at=NOON), row(2)])
-        assert self.query(engine, where=only(condition)) == []
-        assert self.query(engine, where=only(condition), ids=[1, 2]) == []
+        assert self.query(engine, index_filter=only(condition)) == []
+        assert self.query(engine, index_filter=only(condition), ids=[1, 2]) == []
 
     def test_pairs_of_observer_and_observed(self, engine: Engine[VectorIndex]) -> None:
         pairs = [(1, 1), (1, 2), (2, 1), (2, 2)]
         self.upsert(engine, [row(n, n, observer=a, observed=b) for n, (a, b) in enumerate(pairs, start=1)])
         for n, (a, b) in enumerate(pairs, start=1):
-            assert keys(self.query(engine, where=Where(observers=(a,), observed=(b,)))) == [n]
-        assert keys(self.query(engine, where=Where(observers=(1, 2), observed=(2,)))) == [2, 4]
-        assert keys(self.query(engine, where=Where(observers=(2,)))) == [3, 4]
-        assert keys(self.query(engine, where=Where(observers=(3,), observed=(1,)))) == []
+            assert keys(self.query(engine, index_filter=IndexFilter(observers=(a,), observed=(b,)))) == [n]
+        assert keys(self.query(engine, index_filter=IndexFilter(observers=(1, 2), observed=(2,)))) == [2, 4]
+        assert keys(self.query(engine, index_filter=IndexFilter(observers=(2,)))) == [3, 4]
+        assert keys(self.query(engine, index_filter=IndexFilter(observers=(3,), observed=(1,)))) == []
         assert keys(self.query(engine)) == [1, 2, 3, 4]
 
     def test_any_of_a_thousand_values(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(n, n / 100, session=n, observer=n, observed=1) for n in (1, 500, 1_000, 1_001)])
         thousand = tuple(range(1, 1_001))
-        assert keys(self.query(engine, where=Where(sessions=thousand))) == [1, 500, 1_000]
-        assert keys(self.query(engine, where=Where(observers=thousand))) == [1, 500, 1_000]
-        assert keys(self.query(engine, where=Where(observers=thousand, observed=thousand))) == [1, 500, 1_000]
+        assert keys(self.query(engine, index_filter=IndexFilter(sessions=thousand))) == [1, 500, 1_000]
+        assert keys(self.query(engine, index_filter=IndexFilter(observers=thousand))) == [1, 500, 1_000]
+        assert keys(self.query(engine, index_filter=IndexFilter(observers=thousand, observed=thousand))) == [1, 500, 1_000]
 
     @pytest.mark.parametrize("level", HOSTILE)
     def test_values_are_not_syntax(self, engine: Engine[VectorIndex], level: str) -> None:
         self.upsert(engine, [row(1, level=level), row(2, level="explicit"), row(3)])
-        assert keys(self.query(engine, where=Where(levels=(level,)))) == [1]
+        assert keys(self.query(engine, index_filter=IndexFilter(levels=(level,)))) == [1]
 
     def test_long_names_and_those_of_any_script_are_told_apart(self, engine: Engine[VectorIndex]) -> None:
         """Names that differ in their last character, in their case or in how an accent is written are different ones."""
@@ -233,31 +233,31 @@ class VectorIndexContract:
         assert self.count(engine) == len(NAMES)
         for n, name in enumerate(NAMES, start=1):
             for ids in (None, range(1, len(NAMES) + 1)):
-                assert keys(self.query(engine, where=Where(levels=(name,)), ids=ids)) == [n], name
+                assert keys(self.query(engine, index_filter=IndexFilter(levels=(name,)), ids=ids)) == [n], name
 
     def test_time_bounds_are_inclusive_and_exact(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(n, n, at=NOON + n * SECOND) for n in range(1, 5)] + [row(5, 5)])
         for ids in (None, [1, 2, 3, 4, 5]):
-            assert keys(self.query(engine, where=Where(since=NOON + 3 * SECOND), ids=ids)) == [3, 4]
-            assert keys(self.query(engine, where=Where(until=NOON + 2 * SECOND), ids=ids)) == [1, 2]
-            assert keys(self.query(engine, where=Where(since=NOON + 2 * SECOND, until=NOON + 3 * SECOND), ids=ids)) == [2, 3]
-            between = Where(since=NOON + SECOND * 1.000001, until=NOON + SECOND * 1.999999)
-            assert keys(self.query(engine, where=between, ids=ids)) == []
+            assert keys(self.query(engine, index_filter=IndexFilter(since=NOON + 3 * SECOND), ids=ids)) == [3, 4]
+            assert keys(self.query(engine, index_filter=IndexFilter(until=NOON + 2 * SECOND), ids=ids)) == [1, 2]
+            assert keys(self.query(engine, index_filter=IndexFilter(since=NOON + 2 * SECOND, until=NOON + 3 * SECOND), ids=ids)) == [2, 3]
+            between = IndexFilter(since=NOON + SECOND * 1.000001, until=NOON + SECOND * 1.999999)
+            assert keys(self.query(engine, index_filter=between, ids=ids)) == []
 
     def test_conditions_are_anded(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(1, session=1, author=1), row(2, session=1, author=2), row(3, session=2, author=1)])
-        assert keys(self.query(engine, where=Where(sessions=(1,), authors=(1,)))) == [1]
-        assert keys(self.query(engine, where=Where(sessions=(2,), authors=(2,)))) == []
+        assert keys(self.query(engine, index_filter=IndexFilter(sessions=(1,), authors=(1,)))) == [1]
+        assert keys(self.query(engine, index_filter=IndexFilter(sessions=(2,), authors=(2,)))) == []
 
     # Some rows only
 
     def test_ids_confine_the_search(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(n, 5 * n, session=n % 2) for n in range(1, 11)])
-        found = self.query(engine, ids=[9, 2, 5, 777, 2])
-        assert keys(found) == [2, 5, 9]
-        assert [hit.score for hit in found] == pytest.approx([math.cos(math.radians(5 * n)) for n in (2, 5, 9)], abs=self.tolerance)
+        hits = self.query(engine, ids=[9, 2, 5, 777, 2])
+        assert keys(hits) == [2, 5, 9]
+        assert [hit.score for hit in hits] == pytest.approx([math.cos(math.radians(5 * n)) for n in (2, 5, 9)], abs=self.tolerance)
         assert keys(self.query(engine, ids=[9, 2, 5], k=2)) == [2, 5]
-        assert keys(self.query(engine, ids=[9, 2, 5], where=Where(sessions=(1,)))) == [5, 9]
+        assert keys(self.query(engine, ids=[9, 2, 5], index_filter=IndexFilter(sessions=(1,)))) == [5, 9]
         assert self.query(engine, ids=[]) == []
 
     # Changing
@@ -266,19 +266,19 @@ class VectorIndexContract:
         self.upsert(engine, [row(1, 10, session=1, observer=1, observed=1), row(2, 20)])
         assert keys(self.query(engine)) == [1, 2]
         self.upsert(engine, [row(1, 60, session=2, observer=2, observed=2)])
-        found = self.query(engine)
-        assert keys(found) == [2, 1]
-        assert found[1].score == pytest.approx(0.5, abs=self.tolerance)
-        assert self.query(engine, where=Where(sessions=(1,))) == []
-        assert self.query(engine, where=Where(observers=(1,), observed=(1,))) == []
-        assert keys(self.query(engine, where=Where(observers=(2,), observed=(2,)))) == [1]
+        hits = self.query(engine)
+        assert keys(hits) == [2, 1]
+        assert hits[1].score == pytest.approx(0.5, abs=self.tolerance)
+        assert self.query(engine, index_filter=IndexFilter(sessions=(1,))) == []
+        assert self.query(engine, index_filter=IndexFilter(observers=(1,), observed=(1,))) == []
+        assert keys(self.query(engine, index_filter=IndexFilter(observers=(2,), observed=(2,)))) == [1]
         assert self.count(engine) == 2
 
     def test_of_one_row_given_twice_the_last_counts(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(1, 0), row(1, 60)])
-        found = self.query(engine)
-        assert keys(found) == [1]
-        assert found[0].score == pytest.approx(0.5, abs=self.tolerance)
+        hits = self.query(engine)
+        assert keys(hits) == [1]
+        assert hits[0].score == pytest.approx(0.5, abs=self.tolerance)
 
     def test_delete_one_many_and_unknown(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(n, n) for n in range(1, 8)])
@@ -314,12 +314,12 @@ class VectorIndexContract:
 
         together(*(writing(writer) for writer in range(WRITERS)))
         everybody = WRITERS * ROUNDS
-        listed = engine.read(lambda view: engine.index.keys(view, OURS))
+        listed = engine.read(lambda tx: engine.index.keys(tx, OURS))
         assert listed == [*range(1, everybody + 1), 1_000]
         assert self.count(engine) == everybody + 1
         assert sorted(keys(self.query(engine))) == listed
         for writer in range(WRITERS):
-            found = set(keys(self.query(engine, where=Where(sessions=(writer,)))))
+            found = set(keys(self.query(engine, index_filter=IndexFilter(sessions=(writer,)))))
             assert found - {1_000} == set(range(1 + writer, everybody + 1, WRITERS))
 
     # Isolation
@@ -327,19 +327,19 @@ class VectorIndexContract:
     def test_vectors_are_fetched_by_key(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(1, 30, session=1), row(2, 120, session=2), row(3, vector=vector(0, 0, 2, 0))])
         self.upsert(engine, [row(2, 60)], THEIRS)
-        found = engine.read(lambda view: engine.index.fetch(view, OURS, [3, 2, 99, 2]))
+        found = engine.read(lambda tx: engine.index.fetch(tx, OURS, [3, 2, 99, 2]))
         assert sorted(found) == [2, 3]
         for key, wanted in ((2, at_angle(120)), (3, vector(0, 0, 1, 0))):
             length = math.sqrt(float((found[key] * found[key]).sum()))
             assert found[key].dtype == wanted.dtype
             assert list(found[key] / length) == pytest.approx(list(wanted), abs=self.tolerance)
-        assert engine.read(lambda view: engine.index.fetch(view, OURS, [])) == {}
+        assert engine.read(lambda tx: engine.index.fetch(tx, OURS, [])) == {}
         self.delete(engine, [2])
-        assert sorted(engine.read(lambda view: engine.index.fetch(view, OURS, [1, 2]))) == [1]
+        assert sorted(engine.read(lambda tx: engine.index.fetch(tx, OURS, [1, 2]))) == [1]
 
     def test_keys_are_listed_in_portions(self, engine: Engine[VectorIndex]) -> None:
         def listed(after: int = 0, limit: int = 100, of: Space = OURS) -> list[int]:
-            return engine.read(lambda view: engine.index.keys(view, of, after, limit))
+            return engine.read(lambda tx: engine.index.keys(tx, of, after, limit))
 
         assert listed() == []
         self.upsert(engine, [row(key, key, session=1) for key in (9, 100, 1, 20, 3)])
@@ -351,7 +351,7 @@ class VectorIndexContract:
         self.delete(engine, [1])
         assert listed() == [3, 20, 100]
         assert listed(of=THEIRS) == [2]
-        engine.write(lambda view: engine.index.drop(view, OURS))
+        engine.write(lambda tx: engine.index.drop(tx, OURS))
         assert listed() == []
 
     def test_spaces_are_apart(self, engine: Engine[VectorIndex]) -> None:
@@ -360,7 +360,7 @@ class VectorIndexContract:
         self.upsert(engine, [row(n, 0, session=1) for n in range(1, 50)], THEIRS)
         self.upsert(engine, [row(1, vector=vector(*[1.0] * WIDE.dimension))], WIDE)
         assert self.query(engine) == before
-        assert keys(self.query(engine, where=Where(sessions=(1,)))) == [1]
+        assert keys(self.query(engine, index_filter=IndexFilter(sessions=(1,)))) == [1]
         assert keys(self.query(engine, ids=[1, 30])) == [1]
         self.delete(engine, [1], THEIRS)
         assert self.query(engine) == before
@@ -371,20 +371,20 @@ class VectorIndexContract:
             self.upsert(engine, [row(1, n)], named)
         for n, named in enumerate(NAMED):
             assert [hit.score for hit in self.query(engine, of=named)] == pytest.approx([math.cos(math.radians(n))], abs=self.tolerance)
-        engine.write(lambda view: engine.index.drop(view, NAMED[0]))
+        engine.write(lambda tx: engine.index.drop(tx, NAMED[0]))
         assert [self.count(engine, named) for named in NAMED] == [0, *[1] * (len(NAMED) - 1)]
 
     def test_drop_takes_one_space(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(n, n, observer=n, observed=1) for n in range(1, 6)])
         self.upsert(engine, [row(1)], THEIRS)
         assert len(self.query(engine)) == 5
-        engine.write(lambda view: engine.index.drop(view, OURS))
+        engine.write(lambda tx: engine.index.drop(tx, OURS))
         assert self.query(engine) == []
         assert self.query(engine, ids=[1, 2]) == []
         assert (self.count(engine), self.count(engine, THEIRS)) == (0, 1)
         self.upsert(engine, [row(3, 60)])
         assert keys(self.query(engine)) == [3]
-        engine.write(lambda view: engine.index.drop(view, WIDE))
+        engine.write(lambda tx: engine.index.drop(tx, WIDE))
 
     # Durability
 
@@ -392,7 +392,7 @@ class VectorIndexContract:
         self.upsert(engine, [row(1, 10), row(2, 20, session=5, level="explicit", at=NOON)])
         self.delete(engine, [1])
         again = self.again(engine, open_index)
-        assert keys(self.query(again, where=Where(sessions=(5,), levels=("explicit",), since=NOON, until=NOON))) == [2]
+        assert keys(self.query(again, index_filter=IndexFilter(sessions=(5,), levels=("explicit",), since=NOON, until=NOON))) == [2]
         assert self.count(again) == 1
 
     def test_another_opening_sees_changes(self, engine: Engine[VectorIndex], open_index: OpenVectorIndex) -> None:
@@ -409,11 +409,11 @@ class VectorIndexContract:
         self.upsert(engine, [row(1, 10), row(2, 20)])
         before = self.query(engine)
 
-        def fail(view: Any) -> None:
-            engine.index.upsert(view, OURS, [row(3, 5), row(2, 50)])
-            engine.index.delete(view, OURS, [1])
-            assert keys(engine.index.query(view, OURS, at_angle(0), 9, EVERYTHING)) == [3, 2], "a transaction sees its own writes"
-            assert engine.index.count(view, OURS) == 2
+        def fail(tx: Any) -> None:
+            engine.index.upsert(tx, OURS, [row(3, 5), row(2, 50)])
+            engine.index.delete(tx, OURS, [1])
+            assert keys(engine.index.query(tx, OURS, at_angle(0), 9, EVERYTHING)) == [3, 2], "a transaction sees its own writes"
+            assert engine.index.count(tx, OURS) == 2
             raise RolledBack
 
         with pytest.raises(RolledBack):

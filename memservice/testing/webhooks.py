@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from memservice.domain.errors import InvalidInput
-from memservice.spi.webhooks import World
+from memservice.spi.webhooks import TransportFixture
 
 HEADERS = {
     "Content-Type": "application/json",
@@ -21,28 +21,28 @@ HEADERS = {
 BODY = b'{"data":{"session_id":"s","workspace_id":"w"},"timestamp":"2024-03-01T12:00:00Z","type":"queue.empty"}'
 
 
-__all__ = ["WebhookTransportContract", "World"]
+__all__ = ["TransportFixture", "WebhookTransportContract"]
 
 
 class WebhookTransportContract:
     """Everything that a webhook transport has to do."""
 
     @pytest.fixture
-    def world(self) -> World:
+    def world(self) -> TransportFixture:
         raise NotImplementedError("give your subclass of WebhookTransportContract a fixture `world` that returns a World")
 
-    def test_a_good_endpoint_may_be_registered(self, world: World) -> None:
+    def test_a_good_endpoint_may_be_registered(self, world: TransportFixture) -> None:
         assert world.transport.check(world.url) is None  # type: ignore[func-returns-value]
         assert world.received() == [], "to check a URL is not to deliver to it"
 
-    def test_a_bad_one_is_refused_with_a_reason(self, world: World) -> None:
+    def test_a_bad_one_is_refused_with_a_reason(self, world: TransportFixture) -> None:
         assert world.refused, "name at least one URL that is to be refused"
         for url in world.refused:
             with pytest.raises(InvalidInput) as caught:
                 world.transport.check(url)
             assert all(problem.loc == ("body", "url") and problem.message for problem in caught.value.problems), url
 
-    def test_what_is_refused_is_not_delivered_to_either(self, world: World) -> None:
+    def test_what_is_refused_is_not_delivered_to_either(self, world: TransportFixture) -> None:
         """A store may be restored, or settings change, after an endpoint was registered."""
         for url in world.refused:
             outcome = world.transport.deliver(url, BODY, HEADERS)
@@ -50,7 +50,7 @@ class WebhookTransportContract:
             assert outcome.error, url
         assert world.received() == []
 
-    def test_an_event_arrives_as_it_is(self, world: World) -> None:
+    def test_an_event_arrives_as_it_is(self, world: TransportFixture) -> None:
         """To the byte: the signatures are of these bytes."""
         outcome = world.transport.deliver(world.url, BODY, HEADERS)
         assert outcome.delivered
@@ -65,18 +65,18 @@ class WebhookTransportContract:
     @pytest.mark.parametrize(
         "text", ["", "Grüße, 世界 🧺", "line\\nbreak\u2028", "x" * 200_000], ids=["empty", "scripts", "breaks", "long"]
     )
-    def test_any_text_arrives(self, world: World, text: str) -> None:
+    def test_any_text_arrives(self, world: TransportFixture, text: str) -> None:
         for body in (json.dumps({"text": text}).encode(), json.dumps({"text": text}, ensure_ascii=False).encode()):
             assert world.transport.deliver(world.url, body, HEADERS).delivered
             assert world.received()[-1][1] == body
 
-    def test_events_arrive_once_and_in_order(self, world: World) -> None:
+    def test_events_arrive_once_and_in_order(self, world: TransportFixture) -> None:
         bodies = [b'{"n":%d}' % n for n in range(20)]
         for body in bodies:
             assert world.transport.deliver(world.url, body, HEADERS).delivered
         assert [body for _, body in world.received()] == bodies
 
-    def test_a_failure_is_an_outcome_and_never_raised(self, world: World) -> None:
+    def test_a_failure_is_an_outcome_and_never_raised(self, world: TransportFixture) -> None:
         assert world.failing, "name at least one endpoint that fails"
         for url in world.failing:
             world.transport.check(url)
@@ -84,12 +84,12 @@ class WebhookTransportContract:
             assert not outcome.delivered, url
             assert (outcome.status is None) != (outcome.error is None), f"exactly one of status and error tells what happened: {outcome}"
 
-    def test_after_a_failure_the_next_event_arrives(self, world: World) -> None:
+    def test_after_a_failure_the_next_event_arrives(self, world: TransportFixture) -> None:
         for url in world.failing:
             world.transport.deliver(url, BODY, HEADERS)
             assert world.transport.deliver(world.url, BODY, HEADERS).delivered
 
-    def test_an_endpoint_that_never_answers_is_given_up(self, world: World) -> None:
+    def test_an_endpoint_that_never_answers_is_given_up(self, world: TransportFixture) -> None:
         if world.stuck is None:
             pytest.skip("this transport has no endpoints that could fail to answer (World.stuck is None)")
         began = time.monotonic()
@@ -99,12 +99,12 @@ class WebhookTransportContract:
         assert spent < world.patience_seconds + 2
         assert outcome.duration_ms == pytest.approx(spent * 1000, abs=500)
 
-    def test_the_callers_headers_are_left_alone(self, world: World) -> None:
+    def test_the_callers_headers_are_left_alone(self, world: TransportFixture) -> None:
         headers = dict(HEADERS)
         world.transport.deliver(world.url, BODY, headers)
         assert headers == HEADERS
 
-    def test_threads_do_not_disturb_each_other(self, world: World) -> None:
+    def test_threads_do_not_disturb_each_other(self, world: TransportFixture) -> None:
         start = threading.Barrier(4)
 
         def deliver(thread: int) -> None:

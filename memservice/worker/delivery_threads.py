@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from memservice.services.tasks import outbox
-from memservice.worker.time_slice import DELIVERIES_AT_ONCE
+from memservice.worker.time_slice import MAX_CONCURRENT_DELIVERIES
 
 
 def is_delivery(unit: str) -> bool:
@@ -21,7 +21,7 @@ class Deliveries:
     def __init__(self, work: Callable[[str], None]) -> None:
         """`work` is to do a unit, and to raise nothing."""
         self._work = work
-        self._pool = ThreadPoolExecutor(DELIVERIES_AT_ONCE, thread_name_prefix="delivery")
+        self._pool = ThreadPoolExecutor(MAX_CONCURRENT_DELIVERIES, thread_name_prefix="delivery")
         self._changed = threading.Condition()
         self._in_hand: set[str] = set()
         """Being delivered, or waiting for a thread."""
@@ -39,7 +39,7 @@ class Deliveries:
     def crowded(self) -> bool:
         """Do some wait for a thread?"""
         with self._changed:
-            return len(self._in_hand) > DELIVERIES_AT_ONCE
+            return len(self._in_hand) > MAX_CONCURRENT_DELIVERIES
 
     def wait(self, seconds: float) -> bool:
         """Until none is in hand, or the time is over; returns whether any was or is."""

@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memservice.domain.errors import MemserviceError
-from memservice.domain.filters import all_of, where
+from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare
 from memservice.domain.records import Fact
 from memservice.runtime import Runtime
 from memservice.services.tasks import lease_owner
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 PREFIX, AFTER = "worker:", "worker;"
 """Facts of workers have names between these two: `;` follows `:`."""
@@ -38,7 +38,7 @@ class Worker:
 
 
 @contextmanager
-def announced(rt: Runtime) -> Iterator[None]:
+def registered(rt: Runtime) -> Iterator[None]:
     """This process is a worker, and says so as long as the block lasts, from a thread of its own: its work may take as long as it likes."""
     name, ended = lease_owner.this_process(), threading.Event()
 
@@ -46,7 +46,7 @@ def announced(rt: Runtime) -> Iterator[None]:
         while True:
             # Whoever does the work tells that the store is away, or damaged; one that is silent meanwhile is taken for gone, rightly.
             with suppress(MemserviceError):
-                announce(rt, name)
+                register(rt, name)
             if ended.wait(EVERY_SECONDS):
                 return
 
@@ -58,32 +58,32 @@ def announced(rt: Runtime) -> Iterator[None]:
         ended.set()
         thread.join()
         with suppress(MemserviceError):
-            leave(rt, name)
+            unregister(rt, name)
         lease_owner.ended(name)
 
 
-def announce(rt: Runtime, name: str) -> None:
+def register(rt: Runtime, name: str) -> None:
     """This worker is there; to be said again every `EVERY_SECONDS`. Those that have long been silent are forgotten."""
     said = json.dumps({"seen": rt.clock().isoformat(), "reasoners": dict(rt.reasoners), "embedder": rt.embedder.id}, sort_keys=True)
 
-    def change(view: View) -> None:
-        view.facts.set(PREFIX + name, said)
-        gone = [fact for fact in _facts(view) if not _is_there(_read(fact), rt.clock())]
+    def change(tx: Transaction) -> None:
+        tx.facts.set(PREFIX + name, said)
+        gone = [fact for fact in _facts(tx) if not _is_there(_read(fact), rt.clock())]
         for fact in gone:
-            view.rows.delete(Fact, where(name=fact.name))
+            tx.rows.delete(Fact, equals(name=fact.name))
 
     rt.storage.write(change)
 
 
-def leave(rt: Runtime, name: str) -> None:
+def unregister(rt: Runtime, name: str) -> None:
     """This worker ends."""
-    rt.storage.write(lambda view: view.rows.delete(Fact, where(name=PREFIX + name)))
+    rt.storage.write(lambda tx: tx.rows.delete(Fact, equals(name=PREFIX + name)))
 
 
-def workers(view: View, now: datetime) -> list[Worker]:
+def workers(tx: Transaction, now: datetime) -> list[Worker]:
     """Those that are there, by name."""
-    found = [_read(fact) for fact in _facts(view)]
-    return sorted((worker for worker in found if _is_there(worker, now)), key=lambda worker: worker.name)
+    workers = [_read(fact) for fact in _facts(tx)]
+    return sorted((worker for worker in workers if _is_there(worker, now)), key=lambda worker: worker.name)
 
 
 def _is_there(worker: Worker, now: datetime) -> bool:
@@ -91,8 +91,8 @@ def _is_there(worker: Worker, now: datetime) -> bool:
     return abs(now - worker.seen) <= GONE_AFTER
 
 
-def _facts(view: View) -> Sequence[Fact]:
-    return view.rows.page(Fact, all_of(Compare("name", "gte", PREFIX), Compare("name", "lt", AFTER)))
+def _facts(tx: Transaction) -> Sequence[Fact]:
+    return tx.rows.page(Fact, all_of(Compare("name", "gte", PREFIX), Compare("name", "lt", AFTER)))
 
 
 def _read(fact: Fact) -> Worker:

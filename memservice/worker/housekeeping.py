@@ -16,13 +16,13 @@ from memservice.worker import retention
 log = logging.getLogger("memservice.worker")
 
 
-class Tending:
+class Housekeeping:
     def __init__(self, rt: Runtime) -> None:
         self._rt = rt
         self._freed = self._swept = float("-inf")
         self._compare_at = 0.0
 
-    def look(self) -> None:
+    def run_due(self) -> None:
         """Do what is due; called as often as the worker looks for work. Raises `Unavailable` if the store is away."""
         now = time.monotonic()
         if now - self._freed >= self._rt.settings.deriver.stale_work_unit_cleanup_interval_seconds:
@@ -37,7 +37,7 @@ class Tending:
         if now >= self._compare_at:
             self._compare_at = now + reconcile.look(self._rt)
 
-    def hurry(self) -> None:
+    def free_leases_soon(self) -> None:
         """Look at claims the next time, however soon that is: some could not be given back."""
         self._freed = float("-inf")
 

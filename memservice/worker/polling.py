@@ -11,11 +11,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 
 from memservice.domain.errors import Unavailable
-from memservice.domain.failures import places
+from memservice.domain.failures import redacted_traceback
 from memservice.runtime import Runtime
 from memservice.services.tasks import outbox
 from memservice.worker.housekeeping import (
-    Tending,
+    Housekeeping,
     units_at_once,
 )
 from memservice.worker.runner import (
@@ -23,15 +23,15 @@ from memservice.worker.runner import (
     run,
 )
 from memservice.worker.time_slice import (
-    DELIVERIES_AT_ONCE,
-    Turn,
+    MAX_CONCURRENT_DELIVERIES,
+    TimeSlice,
 )
 
 log = logging.getLogger("memservice.worker")
 
 ROUND_SECONDS = 0.5
 """After so long a worker looks again at which units are ready: a workspace that had nothing to do may have had its first message."""
-MOST_REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000
 """Workspaces whose last turn is remembered."""
 LOOKED_AT = 64
 """Ready units that are looked at together; of each workspace one, where there are so many."""
@@ -54,7 +54,7 @@ class Worker:
         self._rt = rt
         self._jitter = jitter
         self._at_once = at_once or units_at_once(rt.settings, rt.plugins)
-        self.tending = Tending(rt)
+        self.tending = Housekeeping(rt)
         self._in_hand: dict[str, Future[RunReport]] = {}
         self._turns: dict[str, int] = {}
         """By workspace, the number of its last turn."""
@@ -73,18 +73,18 @@ class Worker:
         with _Pools(self._at_once) as pools:
             while not stop.is_set():
                 try:
-                    self.tending.look()
+                    self.tending.run_due()
                     worked = any(report.done or report.failed or report.steps for report in self._round(pools, stop))
                     reachable = True
                 except Unavailable as error:
                     if reachable:
                         log.error("the store cannot be reached, waiting for it: %s", error)
                     reachable = False
-                    self.tending.hurry()  # leases that could not be given back are freed as soon as the store is there again
+                    self.tending.free_leases_soon()  # leases that could not be given back are freed as soon as the store is there again
                     stop.wait(STORE_PAUSE_SECONDS)
                     continue
                 except Exception as error:  # one thing that cannot be done must not keep all others waiting
-                    log.error("a round of work failed (%s), going on\n%s", type(error).__name__, places(error))
+                    log.error("a round of work failed (%s), going on\n%s", type(error).__name__, redacted_traceback(error))
                     stop.wait(STORE_PAUSE_SECONDS)
                     continue
                 idle = 0 if worked or self._in_hand else idle + 1
@@ -114,10 +114,10 @@ class Worker:
         """Work on the units that are ready now, and let webhooks be delivered beside; reports of what ended."""
         ends = time.monotonic() + ROUND_SECONDS
         ended = [*_ended(self._delivering), *_ended(self._in_hand)]
-        with self._rt.storage.read() as view:
+        with self._rt.storage.read() as tx:
             # Units that wait for a thread are still ready: they must not hide the others.
-            most = LOOKED_AT + len(self._in_hand) + len(self._delivering)
-            units = view.tasks.ready(self._rt.clock(), most, outbox.latest(self._rt))
+            maximum = LOOKED_AT + len(self._in_hand) + len(self._delivering)
+            units = tx.tasks.ready(self._rt.clock(), maximum, outbox.latest(self._rt))
         for unit in units:
             if unit.startswith(f"{outbox.WEBHOOK}:") and unit not in self._delivering:
                 self._delivering[unit] = pools.deliveries.submit(self._deliver, pools, unit, stop)
@@ -125,7 +125,7 @@ class Worker:
         while not stop.is_set() and (waiting or self._in_hand):
             while (following := self._next(waiting)) is not None:
                 waiting.remove(following)
-                self._in_hand[following] = pools.units.submit(run, self._rt, following, stop, Turn(lambda: True))
+                self._in_hand[following] = pools.units.submit(run, self._rt, following, stop, TimeSlice(lambda: True))
             wait(self._in_hand.values(), max(0.0, ends - time.monotonic()), FIRST_COMPLETED)
             ended += _ended(self._in_hand)
             if time.monotonic() >= ends or not waiting:
@@ -143,12 +143,12 @@ class Worker:
         unit = min(free, key=lambda unit: self._turns.get(outbox.workspace_of(unit), 0))  # of equal ones the first
         here = outbox.workspace_of(unit)
         self._turns[here] = max(self._turns.values(), default=0) + 1
-        if len(self._turns) > MOST_REMEMBERED:
+        if len(self._turns) > MAX_REMEMBERED:
             self._turns.clear()
         return unit
 
     def _deliver(self, pools: _Pools, unit: str, stop: threading.Event) -> RunReport:
-        report = run(self._rt, unit, stop, Turn(lambda: len(self._delivering) > DELIVERIES_AT_ONCE))
+        report = run(self._rt, unit, stop, TimeSlice(lambda: len(self._delivering) > MAX_CONCURRENT_DELIVERIES))
         if report.left and not stop.is_set():
             # In hand as before, but behind those that wait. Its next turn may end before this one is noted, and has to be noted after it.
             with self._noting, suppress(RuntimeError):  # closed meanwhile: it is left to others
@@ -180,7 +180,7 @@ class _Pools:
 
     def __init__(self, at_once: int) -> None:
         self.units = ThreadPoolExecutor(at_once + 1, thread_name_prefix="unit")
-        self.deliveries = ThreadPoolExecutor(DELIVERIES_AT_ONCE, thread_name_prefix="delivery")
+        self.deliveries = ThreadPoolExecutor(MAX_CONCURRENT_DELIVERIES, thread_name_prefix="delivery")
 
     def __enter__(self) -> _Pools:
         return self

@@ -10,25 +10,25 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from memservice.domain.filters import all_of, where
+from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare
 from memservice.domain.records import DELETED, DONE, FAILED, Conclusion, Delivery, IdempotencyKey, Usage
 from memservice.runtime import Runtime
 from memservice.services.tasks import batching, lease_owner
 from memservice.spi.repositories.base import CREATED
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.telemetry.events import CleanupStaleItemsCompleted
 
 log = logging.getLogger("memservice.maintenance")
 
 UNIT = "maintenance:retention"
 INTERVAL_SECONDS = 60.0
-ROWS_AT_ONCE = 1_000
+BATCH_SIZE = 1_000
 RECLAIM_SECONDS = 5.0
 """Of each sweep, for what erased rows left behind."""
 RECLAIM_PAUSE_SECONDS = 0.02
 """Between two steps of that, in which others write."""
-LONGEST_REST_SECONDS = 0.25
+MAX_REST_SECONDS = 0.25
 """Between two portions others may write for as long as the last one took, but no longer than this."""
 TURN_SECONDS = 1.0
 """How long a call goes on before other work has its turn."""
@@ -55,7 +55,7 @@ def sweep(rt: Runtime) -> Swept:
     began = time.perf_counter()
     mine = lease_owner.this_process()
     try:
-        lease = rt.storage.write(lambda view: view.tasks.claim(UNIT, mine, rt.clock(), INTERVAL_SECONDS))
+        lease = rt.storage.write(lambda tx: tx.tasks.claim(UNIT, mine, rt.clock(), INTERVAL_SECONDS))
         if lease is not None:
             _erase(rt, erased)
             if not erased.unfinished:
@@ -63,7 +63,7 @@ def sweep(rt: Runtime) -> Swept:
             released = batching.release(rt)
             if released:
                 log.info("%d messages that waited for company wait no longer", released)
-            rt.storage.write(lambda view: view.tasks.release(lease))
+            rt.storage.write(lambda tx: tx.tasks.release(lease))
     finally:
         lease_owner.ended(mine)
     tasks = erased["done tasks"] + erased["failed tasks"]
@@ -86,8 +86,8 @@ def _steady_time(rt: Runtime) -> datetime:
     A clock that is ahead by days for a minute would else erase all idempotency keys, and a repeated request would be stored twice.
     """
     now = rt.clock()
-    with rt.storage.read() as view:
-        kept = view.facts.get(FACT)
+    with rt.storage.read() as tx:
+        kept = tx.facts.get(FACT)
     steady = now
     if kept is not None:
         said = json.loads(kept)
@@ -96,7 +96,7 @@ def _steady_time(rt: Runtime) -> datetime:
             return steady  # another process looked within this minute
         steady = min(now, steady + CATCH_UP)
     value = json.dumps({"time": steady.isoformat(), "clock": now.isoformat()})
-    rt.storage.write(lambda view: view.facts.set(FACT, value))
+    rt.storage.write(lambda tx: tx.facts.set(FACT, value))
     return steady
 
 
@@ -109,13 +109,13 @@ def _erase(rt: Runtime, erased: Swept) -> None:
     delivered = steady - timedelta(days=retention.deliveries_days)
     used = steady - timedelta(days=retention.usage_days)
     asked = steady - timedelta(hours=retention.idempotency_hours)
-    portions: dict[str, Callable[[View], int]] = {
-        "deleted conclusions": lambda view: _purge_deleted(view, deleted),
-        "idempotency keys": lambda view: _purge_older(view, IdempotencyKey, asked),
-        "failed tasks": lambda view: view.tasks.purge(FAILED, failed, ROWS_AT_ONCE),
-        "done tasks": lambda view: view.tasks.purge(DONE, done, ROWS_AT_ONCE),
-        "deliveries": lambda view: _purge_older(view, Delivery, delivered),
-        "records of usage": lambda view: _purge_older(view, Usage, used),
+    portions: dict[str, Callable[[Transaction], int]] = {
+        "deleted conclusions": lambda tx: _purge_deleted(tx, deleted),
+        "idempotency keys": lambda tx: _purge_older(tx, IdempotencyKey, asked),
+        "failed tasks": lambda tx: tx.tasks.purge(FAILED, failed, BATCH_SIZE),
+        "done tasks": lambda tx: tx.tasks.purge(DONE, done, BATCH_SIZE),
+        "deliveries": lambda tx: _purge_older(tx, Delivery, delivered),
+        "records of usage": lambda tx: _purge_older(tx, Usage, used),
     }
     turn_ends = time.monotonic() + TURN_SECONDS
     for name, portion in portions.items():
@@ -123,13 +123,13 @@ def _erase(rt: Runtime, erased: Swept) -> None:
             began = time.monotonic()
             number = rt.storage.write(portion)
             erased[name] += number
-            if number < ROWS_AT_ONCE:
+            if number < BATCH_SIZE:
                 break
             if time.monotonic() >= turn_ends:
                 erased.unfinished = True
                 return
             # Writers of other processes ask for SQLite's lock from time to time only: without a rest they would hardly ever find it free.
-            time.sleep(min(time.monotonic() - began, LONGEST_REST_SECONDS))
+            time.sleep(min(time.monotonic() - began, MAX_REST_SECONDS))
 
 
 def reclaim(rt: Runtime) -> None:
@@ -139,22 +139,22 @@ def reclaim(rt: Runtime) -> None:
         time.sleep(RECLAIM_PAUSE_SECONDS)
 
 
-def _purge_deleted(view: View, before: datetime) -> int:
-    condition = all_of(where(state=DELETED), Compare("deleted_at", "lt", before))
-    keys = tuple(row.key for row in view.rows.page(Conclusion, condition, limit=ROWS_AT_ONCE))
-    return view.rows.delete(Conclusion, where(key=keys)) if keys else 0
+def _purge_deleted(tx: Transaction, before: datetime) -> int:
+    condition = all_of(equals(state=DELETED), Compare("deleted_at", "lt", before))
+    keys = tuple(row.key for row in tx.rows.page(Conclusion, condition, limit=BATCH_SIZE))
+    return tx.rows.delete(Conclusion, equals(key=keys)) if keys else 0
 
 
-def _purge_older(view: View, record: type[Any], before: datetime) -> int:
-    old = view.rows.page(record, Compare("created_at", "lt", before), CREATED, ROWS_AT_ONCE)
-    return view.rows.delete(record, where(key=tuple(row.key for row in old))) if old else 0
+def _purge_older(tx: Transaction, record: type[Any], before: datetime) -> int:
+    old = tx.rows.page(record, Compare("created_at", "lt", before), CREATED, BATCH_SIZE)
+    return tx.rows.delete(record, equals(key=tuple(row.key for row in old))) if old else 0
 
 
 def free_abandoned(rt: Runtime) -> int:
     """Let go of leases whose holders were processes of this machine that have ended, and of this process's own that it could not give
     back, so that nobody need wait for them to expire. Returns how many."""
-    with rt.storage.read() as view:
-        gone = [lease for lease in view.tasks.leases() if lease_owner.is_gone(lease.owner)]
+    with rt.storage.read() as tx:
+        gone = [lease for lease in tx.tasks.leases() if lease_owner.is_gone(lease.owner)]
     for lease in gone:
-        rt.storage.write(lambda view, lease=lease: view.tasks.release(lease))  # type: ignore[misc]
+        rt.storage.write(lambda tx, lease=lease: tx.tasks.release(lease))  # type: ignore[misc]
     return len(gone)

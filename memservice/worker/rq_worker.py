@@ -25,7 +25,7 @@ from rq.utils import now
 from rq.worker_registration import clean_worker_registry
 
 from memservice.domain.errors import Unavailable
-from memservice.domain.failures import places
+from memservice.domain.failures import redacted_traceback
 from memservice.runtime import Runtime
 from memservice.services.tasks import outbox
 from memservice.worker import sweep
@@ -33,13 +33,13 @@ from memservice.worker.delivery_threads import (
     Deliveries,
     is_delivery,
 )
-from memservice.worker.housekeeping import Tending
+from memservice.worker.housekeeping import Housekeeping
 from memservice.worker.rq_queues import (
     JobQueues,
     queue_of,
 )
 from memservice.worker.runner import run
-from memservice.worker.time_slice import Turn
+from memservice.worker.time_slice import TimeSlice
 from memservice.worker.unit_jobs import UnitJob
 
 log = logging.getLogger("memservice.worker")
@@ -155,7 +155,7 @@ class RqProcess:
         """Work until nothing is ready in these queues. Raises `Unavailable` if Redis is not there."""
         global _process
         _process = self
-        Tending(self.rt).look()
+        Housekeeping(self.rt).run_due()
         try:
             self.queues.connection.ping()
             with suppress(StopRequested):
@@ -180,7 +180,7 @@ class RqProcess:
     def _work(self, unit: str) -> None:
         try:
             delivers = is_delivery(unit)
-            report = run(self.rt, unit, self.stop, Turn(self._deliveries.crowded if delivers else lambda: True))
+            report = run(self.rt, unit, self.stop, TimeSlice(self._deliveries.crowded if delivers else lambda: True))
             if report.claimed and self._is_due(unit):
                 # It gave way to others, or is to end: its turn comes again.
                 if delivers and report.left and not self.stop.is_set():
@@ -193,15 +193,15 @@ class RqProcess:
             log.error("the store cannot be reached, %s is left to the sweep: %s", unit, error)
             self.stop.wait(PAUSE_SECONDS)
         except Exception as error:  # RQ would keep the error with its text, which may quote a message
-            log.error("working on %s failed (%s)\n%s", unit, type(error).__name__, places(error))
+            log.error("working on %s failed (%s)\n%s", unit, type(error).__name__, redacted_traceback(error))
             self.stop.wait(PAUSE_SECONDS)
 
     def _ready(self) -> list[str]:
         return [unit for unit in sweep.ready(self.rt) if queue_of(unit) in self._names]
 
     def _is_due(self, unit: str) -> bool:
-        with self.rt.storage.read() as view:
-            pending = view.tasks.pending(unit, 1)
+        with self.rt.storage.read() as tx:
+            pending = tx.tasks.pending(unit, 1)
         return bool(pending) and outbox.is_due(self.rt, pending[0])
 
     def _take(self, *, burst: bool) -> None:
@@ -228,22 +228,22 @@ class RqProcess:
 
     def _tend(self) -> None:
         """In a thread of its own, since a job may take as long as a model does."""
-        tending = Tending(self.rt)
+        housekeeping = Housekeeping(self.rt)
         every = self.rt.settings.worker.sweep_interval_seconds
         due = 0.0
         while not self.stop.is_set():
             if time.monotonic() >= due:
                 due = time.monotonic() + every
                 try:
-                    tending.look()
+                    housekeeping.run_due()
                     sweep.sweep(self.rt, self.queues)
                 except RedisError as error:
                     self._away(error)
                 except Unavailable as error:
                     log.error("the store cannot be reached: %s", error)
-                    tending.hurry()
+                    housekeeping.free_leases_soon()
                 except Exception as error:  # the next time may go better, and nobody else would do it
-                    log.error("tending failed (%s)\n%s", type(error).__name__, places(error))
+                    log.error("tending failed (%s)\n%s", type(error).__name__, redacted_traceback(error))
             self.stop.wait(min(every, LOOK_SECONDS))
 
 

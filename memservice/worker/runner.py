@@ -18,7 +18,7 @@ from itertools import takewhile
 from typing import Protocol
 
 from memservice.domain.errors import IndexUnavailable, MemserviceError, Unavailable
-from memservice.domain.failures import places
+from memservice.domain.failures import redacted_traceback
 from memservice.domain.records import DELETING, Lease, Task
 from memservice.domain.values import storable
 from memservice.pipeline import (
@@ -28,7 +28,17 @@ from memservice.pipeline import (
 from memservice.pipeline.deletion import erase
 from memservice.pipeline.derive import handler as derive
 from memservice.pipeline.dream import handler as dream
-from memservice.pipeline.handler import Failed, Handler, Outcome, Patient, Prepared, TellsOfGivingUp, TellsOfRest, Unfinished, backoff
+from memservice.pipeline.handler import (
+    Failed,
+    Handler,
+    HandlesFailure,
+    HasRetryPolicy,
+    Outcome,
+    Prepared,
+    ReportsFailure,
+    Unfinished,
+    backoff,
+)
 from memservice.pipeline.indexing import (
     delete_vectors,
     embed,
@@ -48,7 +58,7 @@ from memservice.services import webhooks
 from memservice.services.tasks import lease_owner, outbox
 from memservice.services.usage import budget
 from memservice.spi.capabilities import Capability
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.telemetry.context import set_request_id, working_for
 from memservice.telemetry.events import Event
 
@@ -56,34 +66,34 @@ log = logging.getLogger("memservice.pipeline")
 
 HANDLERS: Mapping[str, Handler] = {
     outbox.REPRESENTATION: derive.Derive(),
-    outbox.SUMMARY: summarize.Summarise(),
+    outbox.SUMMARY: summarize.Summarize(),
     outbox.DREAM: dream.Dream(),
     outbox.DREAM_TIMER: dream.DreamTimer(),
     outbox.EMBED: embed.Embed(),
-    outbox.INDEX: index_text.Index(),
-    outbox.FORGET: delete_vectors.Forget(),
-    outbox.MEND: repair.Mend(),
+    outbox.INDEX: index_text.IndexText(),
+    outbox.DELETE_VECTORS: delete_vectors.DeleteVectors(),
+    outbox.REPAIR: repair.Repair(),
     outbox.SCOPE_BACKFILL: scope_backfill.ScopeBackfill(),
     outbox.WEBHOOK: webhook_delivery.Webhook(),
     outbox.SCOPE_REMOVAL: scope_removal.ScopeRemoval(),
     outbox.ERASE: erase.Erase(),
 }
 
-GATHERED = (outbox.REPRESENTATION,)
+BATCHED = (outbox.REPRESENTATION,)
 """Kinds of tasks that wait for company before their unit is worked on (`services.tasks.batching`)."""
-TOLD_WHEN_EMPTY = (outbox.REPRESENTATION, outbox.SUMMARY)
+IN_QUEUE_STATUS = (outbox.REPRESENTATION, outbox.SUMMARY)
 """Kinds of work whose end webhooks are told of."""
 
-REASONED = {outbox.REPRESENTATION: choice.DERIVE, outbox.SUMMARY: choice.SUMMARIZE, outbox.DREAM: choice.CONSOLIDATE}
+REASONER_TASK = {outbox.REPRESENTATION: choice.DERIVE, outbox.SUMMARY: choice.SUMMARIZE, outbox.DREAM: choice.CONSOLIDATE}
 """Kinds of work that ask a reasoner, and for which of its tasks."""
 
-PENDING_READ = 500
+PENDING_BATCH_SIZE = 500
 """Pending tasks of a unit that are looked at together."""
-SMALLER = 4
+SHRINK_FACTOR = 4
 """How much smaller the next batch is after one that failed, and how much larger after one that did not."""
-TURN_SECONDS = 0.5
+TIME_SLICE_SECONDS = 0.5
 """A task of many steps lets other units have their turn after so long."""
-AWAY_SECONDS = 60.0
+MAX_INDEX_PAUSE_SECONDS = 60.0
 """Longest pause of a task whose vector index is away. It never rests: what is not in the index, or still is, would be wrong for good."""
 MAX_ERROR = 2_000
 """Characters of an error that are kept with a task."""
@@ -135,7 +145,7 @@ def _run(rt: Runtime, unit: str, stop: Stop, turn: Stop) -> RunReport:
     seconds = rt.settings.deriver.stale_session_timeout_minutes * 60
     mine = lease_owner.this_process()
     try:
-        lease = rt.storage.write(lambda view: view.tasks.claim(unit, mine, rt.clock(), seconds))
+        lease = rt.storage.write(lambda tx: tx.tasks.claim(unit, mine, rt.clock(), seconds))
         if lease is None:
             return report
         report.claimed = True
@@ -162,15 +172,15 @@ def _shown(outcome: Counter[str]) -> str:
 
 
 def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop) -> None:
-    most = PENDING_READ
+    maximum = PENDING_BATCH_SIZE
     begun = False
-    turn_ends = time.monotonic() + TURN_SECONDS
+    turn_ends = time.monotonic() + TIME_SLICE_SECONDS
     while True:
-        gives_way = (turn.is_set() and most == PENDING_READ) or stop.is_set()
+        gives_way = (turn.is_set() and maximum == PENDING_BATCH_SIZE) or stop.is_set()
         pending = [] if gives_way else _due(rt, lease.unit, begun)
         begun = begun or bool(pending)
         if not pending:
-            released = rt.storage.write(lambda view, way=gives_way: _release(rt, view, lease, report, way))  # type: ignore[misc]  # bound now
+            released = rt.storage.write(lambda tx, way=gives_way: _release(rt, tx, lease, report, way))  # type: ignore[misc]  # bound now
             if released is None:
                 continue
             report.left = released.left
@@ -179,28 +189,28 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop)
         tasks = pending[:1]
         until = _paused_until(rt, tasks[0])
         if until is not None:
-            _put_off(rt, lease, tasks[0], until)
+            _postpone(rt, lease, tasks[0], until)
             return
         try:
             handler = HANDLERS.get(tasks[0].kind)
             if handler is None:
                 raise LookupError(f"no handler for tasks of kind {tasks[0].kind!r}; known: {', '.join(sorted(HANDLERS))}")
-            fresh = _fresh(pending)[:most]
+            fresh = _fresh(pending)[:maximum]
             # A task that failed before is tried alone, so that it cannot hold up the others in its batch.
             tasks = fresh[: max(1, handler.batch(rt, fresh))] if fresh else tasks
             set_request_id(tasks[0].request_id)
             prepared = handler.prepare(rt, tasks)
-            outcome = rt.storage.write(lambda view, p=prepared, t=tasks: _commit(rt, view, lease, p, t))  # type: ignore[misc]
+            outcome = rt.storage.write(lambda tx, p=prepared, t=tasks: _commit(rt, tx, lease, p, t))  # type: ignore[misc]
         except (LeaseLost, Unavailable):
             raise
         except Stopped:
-            rt.storage.write(lambda view: view.tasks.release(lease))
+            rt.storage.write(lambda tx: tx.tasks.release(lease))
             report.left = True
             return
         except Exception as error:  # whatever a reasoner or an embedder raises, the task keeps it and rests or tries again
             if len(tasks) > 1:
                 # Which of them is to blame shows in smaller batches; only a task that fails alone has failed.
-                most = max(1, len(tasks) // SMALLER)
+                maximum = max(1, len(tasks) // SHRINK_FACTOR)
                 log.warning("%d tasks of %s failed together (%s): trying fewer", len(tasks), lease.unit, type(error).__name__)
                 continue
             _record_failure(rt, lease, tasks[0], error)
@@ -209,13 +219,13 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop)
         if isinstance(outcome, Unfinished):
             report.steps += 1
             if time.monotonic() >= turn_ends:
-                rt.storage.write(lambda view: view.tasks.release(lease))
+                rt.storage.write(lambda tx: tx.tasks.release(lease))
                 return
             continue
         if prepared.events is not None and "skipped" not in outcome:
-            _tell(rt, partial(prepared.events, outcome))
+            _emit_events(rt, partial(prepared.events, outcome))
         rt.worked(tasks[0].kind, tasks[0].workspace_key, len(tasks))
-        most = min(PENDING_READ, most * SMALLER)
+        maximum = min(PENDING_BATCH_SIZE, maximum * SHRINK_FACTOR)
         report.done += len(tasks)
         report.last = tasks[-1]
         report.outcome.update({name: number for name, number in outcome.items() if isinstance(number, int)})
@@ -223,26 +233,26 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop)
 
 def _paused_until(rt: Runtime, task: Task) -> datetime | None:
     """When work that costs something is to be looked at again, if its workspace has spent what it may; else None."""
-    reasoning = REASONED.get(task.kind)
+    reasoning = REASONER_TASK.get(task.kind)
     if reasoning is None or task.workspace_key is None or not rt.reasoner_can(reasoning, Capability.COSTLY):
         return None
     return budget.paused_until(rt, task.workspace_key)
 
 
-def _put_off(rt: Runtime, lease: Lease, task: Task, until: datetime) -> None:
+def _postpone(rt: Runtime, lease: Lease, task: Task, until: datetime) -> None:
     """The unit waits. Nothing of it is lost, nor counted as tried."""
 
-    def put_off(view: View) -> None:
-        if not view.tasks.holds(lease):
+    def put_off(tx: Transaction) -> None:
+        if not tx.tasks.holds(lease):
             raise LeaseLost(lease.unit)
-        view.tasks.save(replace(task, not_before=until, outcome={"paused": "the workspace has spent its tokens of today"}))
-        view.tasks.release(lease)
+        tx.tasks.save(replace(task, not_before=until, outcome={"paused": "the workspace has spent its tokens of today"}))
+        tx.tasks.release(lease)
 
     rt.storage.write(put_off)
     log.info("%s waits until %s: the workspace has spent its tokens of today", lease.unit, until.isoformat())
 
 
-def _tell(rt: Runtime, events: Callable[[], Iterable[Event]]) -> None:
+def _emit_events(rt: Runtime, events: Callable[[], Iterable[Event]]) -> None:
     """Operators hear of what was stored, if anybody listens. Describing it must not fail the task."""
     if not rt.hears_events:
         return
@@ -250,7 +260,7 @@ def _tell(rt: Runtime, events: Callable[[], Iterable[Event]]) -> None:
         for event in events():
             rt.emit(event)
     except Exception as error:
-        log.error("what was done could not be told: %s\n%s", type(error).__name__, places(error))
+        log.error("what was done could not be told: %s\n%s", type(error).__name__, redacted_traceback(error))
 
 
 def _fresh(pending: Sequence[Task]) -> list[Task]:
@@ -260,10 +270,10 @@ def _fresh(pending: Sequence[Task]) -> list[Task]:
 
 def _due(rt: Runtime, unit: str, begun: bool) -> list[Task]:
     """The unit's pending tasks, if the first of them is due. Once the unit is being worked on, none of them waits for company."""
-    with rt.storage.read() as view:
-        pending = view.tasks.pending(unit, PENDING_READ)
+    with rt.storage.read() as tx:
+        pending = tx.tasks.pending(unit, PENDING_BATCH_SIZE)
     waits = bool(pending) and not outbox.is_due(rt, pending[0])
-    if waits and begun and pending[0].kind in GATHERED and not pending[0].attempts:
+    if waits and begun and pending[0].kind in BATCHED and not pending[0].attempts:
         waits = False
     return [] if waits else pending
 
@@ -275,41 +285,41 @@ class _Released:
     left: bool = False
 
 
-def _release(rt: Runtime, view: View, lease: Lease, report: RunReport, stopping: bool) -> _Released | None:
+def _release(rt: Runtime, tx: Transaction, lease: Lease, report: RunReport, stopping: bool) -> _Released | None:
     """Give the unit up; None if work arrived in the meantime. In one transaction, so that nothing falls between two runs."""
-    first = view.tasks.pending(lease.unit, 1)
+    first = tx.tasks.pending(lease.unit, 1)
     left = bool(first) and outbox.is_due(rt, first[0])
-    if first and not left and stopping and report.done and first[0].kind in GATHERED:
-        left = view.tasks.hasten(first[0])  # it waited for company, and had it
+    if first and not left and stopping and report.done and first[0].kind in BATCHED:
+        left = tx.tasks.make_due_if_untried(first[0])  # it waited for company, and had it
     if left and not stopping:
         return None
-    if view.tasks.release(lease) and not first and report.last is not None and report.last.kind in TOLD_WHEN_EMPTY:
-        return _Released(webhooks.queue_empty(rt, view, report.last))
+    if tx.tasks.release(lease) and not first and report.last is not None and report.last.kind in IN_QUEUE_STATUS:
+        return _Released(webhooks.queue_empty(rt, tx, report.last))
     return _Released(None, left)
 
 
-def _commit(rt: Runtime, view: View, lease: Lease, prepared: Prepared, tasks: Sequence[Task]) -> Outcome | Unfinished:
-    if not view.tasks.holds(lease):
+def _commit(rt: Runtime, tx: Transaction, lease: Lease, prepared: Prepared, tasks: Sequence[Task]) -> Outcome | Unfinished:
+    if not tx.tasks.holds(lease):
         raise LeaseLost(lease.unit)
     first, *others = tasks
-    outcome = {"skipped": "what it is about is being erased"} if _is_gone(view, first) else prepared.store(view)
+    outcome = {"skipped": "what it is about is being erased"} if _is_gone(tx, first) else prepared.store(tx)
     if isinstance(outcome, Unfinished):
-        view.tasks.save(outcome.task)
+        tx.tasks.save(outcome.task)
         return outcome
-    view.tasks.finish([first.key], outcome, rt.clock())
+    tx.tasks.finish([first.key], outcome, rt.clock())
     if others:
         # The counts are those of the batch: they are kept once, so that sums over tasks are right.
-        view.tasks.finish([task.key for task in others], {"done_with": first.uid}, rt.clock())
+        tx.tasks.finish([task.key for task in others], {"done_with": first.uid}, rt.clock())
     return outcome
 
 
-def _is_gone(view: View, task: Task) -> bool:
+def _is_gone(tx: Transaction, task: Task) -> bool:
     """Was the session or the workspace of a task deleted, maybe while it was worked on? Then nothing more is stored there."""
     if task.session_key is not None:
-        session = view.sessions.by_key(task.session_key)
+        session = tx.sessions.by_key(task.session_key)
         if session is None or session.state == DELETING:
             return True
-    workspace = None if task.workspace_key is None else view.workspaces.by_key(task.workspace_key)
+    workspace = None if task.workspace_key is None else tx.workspaces.by_key(task.workspace_key)
     return task.workspace_key is not None and (workspace is None or workspace.state == DELETING)
 
 
@@ -319,20 +329,20 @@ def _record_failure(rt: Runtime, lease: Lease, task: Task, error: Exception) -> 
     pause = _pause(rt, task.kind, attempts, error)
     retry_at = None if pause is None else rt.clock() + timedelta(seconds=pause)
 
-    def record(view: View) -> None:
-        if not view.tasks.holds(lease):
+    def record(tx: Transaction) -> None:
+        if not tx.tasks.holds(lease):
             raise LeaseLost(lease.unit)
-        view.tasks.fail(task.key, text, rt.clock(), retry_at)
+        tx.tasks.fail(task.key, text, rt.clock(), retry_at)
         if isinstance(error, Failed):
-            error.record(view, retry_at is None)
+            error.record(tx, retry_at is None)
         handler = HANDLERS.get(task.kind)
-        if retry_at is None and isinstance(handler, TellsOfRest):
-            handler.rested(rt, view, task)
+        if retry_at is None and isinstance(handler, HandlesFailure):
+            handler.on_failed(rt, tx, task)
 
     rt.storage.write(record)
     handler: object = HANDLERS.get(task.kind)
-    if retry_at is None and isinstance(handler, TellsOfGivingUp):
-        _tell(rt, partial(handler.gave_up, rt, task, error))
+    if retry_at is None and isinstance(handler, ReportsFailure):
+        _emit_events(rt, partial(handler.failure_events, rt, task, error))
     # The error's own text may quote a message, so the log names its class only; the text is kept with the task.
     log.error(
         "task %s of %s failed (%s), attempt %d%s", task.uid, task.unit, type(error).__name__, attempts, "" if retry_at else ": it rests"
@@ -342,9 +352,9 @@ def _record_failure(rt: Runtime, lease: Lease, task: Task, error: Exception) -> 
 def _pause(rt: Runtime, kind: str, attempts: int, error: Exception) -> float | None:
     """Seconds until the next try of a task; None to let it rest."""
     if isinstance(error, IndexUnavailable):
-        return min(backoff(rt, attempts), AWAY_SECONDS)
+        return min(backoff(rt, attempts), MAX_INDEX_PAUSE_SECONDS)
     handler: object = HANDLERS.get(kind)
-    if isinstance(handler, Patient):
+    if isinstance(handler, HasRetryPolicy):
         return handler.retry_after(rt, attempts, error)
     return None if attempts >= rt.settings.worker.max_attempts else backoff(rt, attempts)
 
@@ -361,7 +371,7 @@ class Heartbeat:
     def _beat(self) -> None:
         while not self._ended.wait(self._seconds / 3):
             try:
-                if not self._rt.storage.write(lambda view: view.tasks.renew(self._lease, self._rt.clock(), self._seconds)):
+                if not self._rt.storage.write(lambda tx: tx.tasks.renew(self._lease, self._rt.clock(), self._seconds)):
                     return
             except MemserviceError as error:
                 log.warning("could not prolong the lease of %s: %s", self._lease.unit, error)

@@ -17,14 +17,14 @@ log = logging.getLogger("memservice.sweep")
 UNIT = "maintenance:wake-ups"
 """Its lease makes one process the leader at a time, however many there are."""
 LEASE_SECONDS = 30.0
-MOST = 10_000
+MAX_UNITS = 10_000
 """Units that are looked at together. Beyond them are those that became ready later."""
 
 
 def ready(rt: Runtime) -> list[str]:
     """Units with something to do now that nobody works on, the longest-waiting first."""
-    with rt.storage.read() as view:
-        return view.tasks.ready(rt.clock(), MOST, outbox.latest(rt))
+    with rt.storage.read() as tx:
+        return tx.tasks.ready(rt.clock(), MAX_UNITS, outbox.latest(rt))
 
 
 def sweep(rt: Runtime, queues: JobQueues) -> int:
@@ -39,13 +39,13 @@ def sweep(rt: Runtime, queues: JobQueues) -> int:
 def _as_leader(rt: Runtime, work: Callable[[], int]) -> int:
     mine = lease_owner.this_process()
     try:
-        lease = rt.storage.write(lambda view: view.tasks.claim(UNIT, mine, rt.clock(), LEASE_SECONDS))
+        lease = rt.storage.write(lambda tx: tx.tasks.claim(UNIT, mine, rt.clock(), LEASE_SECONDS))
         if lease is None:
             return 0
         try:
             made = work()
         finally:
-            rt.storage.write(lambda view: view.tasks.release(lease))
+            rt.storage.write(lambda tx: tx.tasks.release(lease))
     finally:
         lease_owner.ended(mine)
     if made:

@@ -6,13 +6,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-DELIVERIES_AT_ONCE = 8
+MAX_CONCURRENT_DELIVERIES = 8
 """Endpoints that one worker delivers to at the same time. They wait on strangers' servers, so they have threads of their own, and
 whatever an endpoint does holds up no other work."""
-TURN_SECONDS = 0.5
+TIME_SLICE_SECONDS = 0.5
 
 
-class Turn:
+class TimeSlice:
     """For one run of a unit: is set when the unit had its turn and others wait."""
 
     def __init__(self, others_wait: Callable[[], bool]) -> None:
@@ -21,6 +21,6 @@ class Turn:
 
     def is_set(self) -> bool:
         if self._ends is None:  # asked for the first time: however late it is, something is done
-            self._ends = time.monotonic() + TURN_SECONDS
+            self._ends = time.monotonic() + TIME_SLICE_SECONDS
             return False
         return time.monotonic() >= self._ends and self._others_wait()

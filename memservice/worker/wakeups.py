@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from memservice.runtime import Runtime
-from memservice.spi.storage import Finding, Storage, View
+from memservice.spi.storage import Finding, Storage, Transaction
 
 if TYPE_CHECKING:
     from memservice.settings import Settings
@@ -22,9 +22,9 @@ log = logging.getLogger("memservice.wakeups")
 
 T = TypeVar("T")
 
-MOST_WAITING = 10_000
+MAX_WAITING = 10_000
 """Units that are to be woken and were not yet; what is beyond is left to the sweep."""
-AT_ONCE = 100
+BATCH_SIZE = 100
 PAUSE_SECONDS = 1.0
 """Pause after Redis could not be reached. What is committed meanwhile is left to the sweep."""
 LAST_SECONDS = 2.0
@@ -48,13 +48,13 @@ class WakingStorage:
         self._inner = inner
         self._wakeups = wakeups
 
-    def write(self, fn: Callable[[View], T]) -> T:
+    def write(self, fn: Callable[[Transaction], T]) -> T:
         units: set[str] = set()
 
-        def then(view: View) -> T:
+        def then(tx: Transaction) -> T:
             units.clear()  # of a try that lost against another transaction
-            result = fn(view)
-            units.update(view.tasks.given_work)
+            result = fn(tx)
+            units.update(tx.tasks.units_with_work)
             return result
 
         result = self._inner.write(then)
@@ -62,7 +62,7 @@ class WakingStorage:
             self._wakeups.wake(units)
         return result
 
-    def read(self) -> AbstractContextManager[View]:
+    def read(self) -> AbstractContextManager[Transaction]:
         return self._inner.read()
 
     def wait_for_work(self, timeout: float) -> bool:
@@ -110,7 +110,7 @@ class Wakeups:
         with self._changed:
             if self._closed:
                 return
-            if len(self._units) < MOST_WAITING:
+            if len(self._units) < MAX_WAITING:
                 self._units.update(dict.fromkeys(units))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="wakeups", daemon=True)
@@ -132,7 +132,7 @@ class Wakeups:
                     self._changed.wait()
                 if not self._units:
                     return
-                units = list(self._units)[:AT_ONCE]
+                units = list(self._units)[:BATCH_SIZE]
                 for unit in units:
                     del self._units[unit]
             if not self._try(units):

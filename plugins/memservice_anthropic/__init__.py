@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memservice.domain.errors import ConfigurationError
 from memservice.hookspecs import hookimpl
 from memservice.spi.providers import Context, LanguageModelProvider, Settings
-from memservice_http.connection import Place
+from memservice_http.connection import ConnectionSettings
 
 if TYPE_CHECKING:
     from memservice.spi.llm import LanguageModel
@@ -31,4 +31,4 @@ def _open(settings: Settings, context: Context) -> LanguageModel:
 @hookimpl
 def memservice_llms() -> Iterable[LanguageModelProvider]:
     """`…MODEL_CONFIG__TRANSPORT=anthropic`."""
-    yield LanguageModelProvider(name=NAME, open=_open, settings=Place)
+    yield LanguageModelProvider(name=NAME, open=_open, settings=ConnectionSettings)

@@ -9,9 +9,9 @@ from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, Tool
 from memservice_http.chat import (
     PROMPT,
     SCHEMA,
-    Form,
     HttpModel,
-    Reading,
+    RequestBody,
+    StreamReader,
     arguments_of,
     call,
     mode_of,
@@ -20,7 +20,7 @@ from memservice_http.chat import (
     turns_of,
     whole,
 )
-from memservice_http.features import Part
+from memservice_http.features import OptionalFeature
 
 _EFFORTS = {"minimal": "low"}
 """Ours that Anthropic calls otherwise."""
@@ -32,7 +32,7 @@ _FINISHED = {
     "tool_use": "tool_calls",
 }
 _THOUGHTS = ("thinking", "redacted_thinking")
-LEAST_BUDGET = 1024
+MIN_BUDGET = 1024
 """Tokens: a smaller budget for thinking is refused."""
 SHORT_CACHE_SECONDS = 300
 """A prompt that is to be kept for longer is kept for an hour."""
@@ -40,16 +40,18 @@ SHORT_CACHE_SECONDS = 300
 
 class AnthropicModel(HttpModel):
     parts = (
-        Part(SCHEMA, ("output_config", "output_config.format", "output_format", "schema", "structured outputs"), any_complaint=True),
-        Part("effort", ("effort", "output_config"), any_complaint=True),
-        Part("thinking", ("thinking",)),
-        Part("cache_control", ("cache_control", "ttl")),
-        Part("temperature", ("temperature",)),
-        Part("top_p", ("top_p",)),
-        Part("top_k", ("top_k",)),
+        OptionalFeature(
+            SCHEMA, ("output_config", "output_config.format", "output_format", "schema", "structured outputs"), any_complaint=True
+        ),
+        OptionalFeature("effort", ("effort", "output_config"), any_complaint=True),
+        OptionalFeature("thinking", ("thinking",)),
+        OptionalFeature("cache_control", ("cache_control", "ttl")),
+        OptionalFeature("temperature", ("temperature",)),
+        OptionalFeature("top_p", ("top_p",)),
+        OptionalFeature("top_k", ("top_k",)),
     )
 
-    def form(self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool) -> Form:
+    def form(self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool) -> RequestBody:
         mode = mode_of(request, lacking, (SCHEMA, PROMPT))
         options = request.options
         system, turns = system_and_rest(turns_of(request, mode))
@@ -91,24 +93,24 @@ class AnthropicModel(HttpModel):
             _mark(body, control)
         if stream:
             body["stream"] = True
-        return Form("/messages" if self.endpoint.url("").path.rstrip("/").endswith("/v1") else "/v1/messages", body, used=used)
+        return RequestBody("/messages" if self.endpoint.url("").path.rstrip("/").endswith("/v1") else "/v1/messages", body, used=used)
 
     def read(self, answer: Any) -> Completion:
         return self.completion(answer["content"], answer["stop_reason"], answer.get("usage") or {})
 
-    def reading(self) -> Reading:
+    def reading(self) -> StreamReader:
         return _Reading(self)
 
     def completion(self, blocks: Sequence[Any], reason: str | None, usage: Any) -> Completion:
         if reason == "refusal":
-            raise refused(self.endpoint.who)
+            raise refused(self.endpoint.provider)
         thoughts = [block for block in blocks if block["type"] in _THOUGHTS]
         calls: list[ToolCall] = []
         for block in blocks:
             if block["type"] == "tool_use":
                 # With the results, the thinking that led to the calls has to be sent again; it travels with the first of them.
                 carried = thoughts if thoughts and not calls else None
-                calls.append(call(block.get("id"), block["name"], _input(self.endpoint.who, block["input"]), carried))
+                calls.append(call(block.get("id"), block["name"], _input(self.endpoint.provider, block["input"]), carried))
         read, written = whole(usage.get("cache_read_input_tokens")), whole(usage.get("cache_creation_input_tokens"))
         return Completion(
             content="".join(block["text"] for block in blocks if block["type"] == "text"),
@@ -121,7 +123,7 @@ class AnthropicModel(HttpModel):
         )
 
 
-class _Reading(Reading):
+class _Reading(StreamReader):
     def __init__(self, model: AnthropicModel) -> None:
         self._model = model
         self._blocks: dict[int, dict[str, Any]] = {}
@@ -162,7 +164,7 @@ class _Reading(Reading):
         if not self._over and self._reason is None:
             return None
         for index, parts in self._inputs.items():
-            self._blocks[index]["input"] = arguments_of(self._model.endpoint.who, "".join(parts), self._reason == "max_tokens")
+            self._blocks[index]["input"] = arguments_of(self._model.endpoint.provider, "".join(parts), self._reason == "max_tokens")
         return self._model.completion([self._blocks[index] for index in sorted(self._blocks)], self._reason, self._usage)
 
 
@@ -180,7 +182,7 @@ def _thinking(request: CompletionRequest, turns: Sequence[Turn]) -> dict[str, An
     forced = request.tools and request.tool_choice not in (None, "auto", "none")
     # Calls that were made without thinking (by another model, say) cannot be continued with it.
     bare = any(turn.tool_calls and not turn.tool_calls[0].carried for turn in turns)
-    return None if forced or bare else {"type": "enabled", "budget_tokens": max(budget, LEAST_BUDGET)}
+    return None if forced or bare else {"type": "enabled", "budget_tokens": max(budget, MIN_BUDGET)}
 
 
 def _choice(wanted: str) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from memservice.spi.reasoner import Known
 from memservice_extractive.facts import CARD_KINDS, Fact, comparable, read
 
-MOST_LINES = 40
-LONGEST_LINE = 200
+MAX_LINES = 40
+MAX_LINE_LENGTH = 200
 
 
 def refreshed(card: Sequence[str], facts: Sequence[tuple[Known, Fact]], names: Sequence[str] = ()) -> list[str] | None:
@@ -24,19 +24,19 @@ def refreshed(card: Sequence[str], facts: Sequence[tuple[Known, Fact]], names: S
     added: list[tuple[str, Fact]] = []
     for row, fact in sorted(facts, key=lambda item: item[0].said_at):
         line = f"{fact.kind}: {' '.join(row.content.split())}"
-        if len(line) > LONGEST_LINE or _fold(line) in held or _fold(_content(line)) in held:
+        if len(line) > MAX_LINE_LENGTH or _fold(line) in held or _fold(_content(line)) in held:
             continue
         held |= {_fold(line), _fold(_content(line))}
-        place = next((index for index, other in slots.items() if fact.slot == other.slot), None) if fact.slot else None
-        if place is None:
+        index = next((index for index, other in slots.items() if fact.slot == other.slot), None) if fact.slot else None
+        if index is None:
             added.append((line, fact))
-        elif fact.slot and (fact.value == slots[place].value or comparable(fact.slot, slots[place].value, fact.value)):
-            if fact.value != slots[place].value:
-                lines[place], slots[place] = line, fact
+        elif fact.slot and (fact.value == slots[index].value or comparable(fact.slot, slots[index].value, fact.value)):
+            if fact.value != slots[index].value:
+                lines[index], slots[index] = line, fact
         else:
             added.append((line, fact))
     added.sort(key=lambda item: (item[1].kind != "INSTRUCTION", CARD_KINDS.index(item[1].kind)))
-    lines.extend(line for line, _ in added[: max(0, MOST_LINES - len(lines))])
+    lines.extend(line for line, _ in added[: max(0, MAX_LINES - len(lines))])
     return lines if lines != before else None
 
 

@@ -21,9 +21,9 @@ baden-württemberg|schleswig-holstein|rheinland-pfalz|saarland|mecklenburg-vorpo
 LARGE = frozenset(name.casefold() for line in _NAMES.split("\n") for name in line.split("|") if name)
 
 
-def is_large(place: str) -> bool:
+def is_large(name: str) -> bool:
     """Is it a country or a large region?"""
-    folded = " ".join(place.casefold().split())
+    folded = " ".join(name.casefold().split())
     for article in ("the ", "der ", "den ", "die "):
         folded = folded.removeprefix(article)
     return folded in LARGE

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from memservice.spi.reasoner import Known
 from memservice_extractive.language import UNSPACED, detect, fold, words
 from memservice_extractive.lexicon import STOP, vocabulary
-from memservice_extractive.sentences import LONGEST
+from memservice_extractive.sentences import MAX_LENGTH
 from memservice_extractive.worth import core
 
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
@@ -45,7 +45,7 @@ class Meaning:
 def meaning(text: str) -> Meaning:
     """What a sentence says, without greetings, articles and emphasis."""
     language = detect(text)
-    plain = (core(text, language, vocatives=False) if len(text) <= LONGEST else text) or text
+    plain = (core(text, language, vocatives=False) if len(text) <= MAX_LENGTH else text) or text
     numbers = tuple(_NUMBER.findall(plain))
     folded = fold(plain)
     if language in UNSPACED:
@@ -62,7 +62,7 @@ def merges(known: Sequence[Known]) -> Iterator[tuple[Known, Known, str]]:
     alike: dict[Meaning, list[Known]] = defaultdict(list)
     for row in known:
         alike[meaning(row.content)].append(row)
-    kept = {meant: _survivor(rows) for meant, rows in alike.items()}
+    kept = {meaning: _survivor(rows) for meaning, rows in alike.items()}
     fuller = _fuller(kept)
     for meant, rows in alike.items():
         stays = kept[meant]
@@ -83,19 +83,19 @@ def _survivor(rows: Sequence[Known]) -> Known:
 
 def _fuller(kept: dict[Meaning, Known]) -> dict[Meaning, Meaning]:
     """For a statement that a later one repeats and only adds to ("…, because it calms me"): that later one, the longest."""
-    short = {meant.words: meant for meant in kept}
+    short = {meaning.words: meaning for meaning in kept}
     found: dict[Meaning, Meaning] = {}
-    for meant, row in kept.items():
-        if len(row.content) > LONGEST:  # each "and" would be a comparison with all that stands before it
+    for meaning, row in kept.items():
+        if len(row.content) > MAX_LENGTH:  # each "and" would be a comparison with all that stands before it
             continue
-        for place, word in enumerate(meant.words):
-            other = short.get(meant.words[:place]) if word in _ADDS and place >= 3 else None
-            if other is None or other.numbers != meant.numbers or kept[other].said_at > row.said_at:
+        for index, word in enumerate(meaning.words):
+            other = short.get(meaning.words[:index]) if word in _ADDS and index >= 3 else None
+            if other is None or other.numbers != meaning.numbers or kept[other].said_at > row.said_at:
                 continue
             if _names(kept[other].content) != _names(row.content):
                 continue
-            if other not in found or len(meant.words) > len(found[other].words):
-                found[other] = meant
+            if other not in found or len(meaning.words) > len(found[other].words):
+                found[other] = meaning
     return found
 
 

@@ -12,7 +12,7 @@ from memservice_extractive.sentences import split
 
 PIECES = {"minimal": 3, "low": 8, "medium": 12, "high": 16, "max": 20}
 """Pieces of evidence an answer uses, by reasoning level."""
-LONGEST = 600
+MAX_LENGTH = 600
 """Characters of one piece; of a longer text the sentences nearest to the question are shown."""
 
 
@@ -30,13 +30,13 @@ class Piece:
 def pieces(request: AnswerRequest) -> list[Piece]:
     """The best evidence, best first, then card lines and recent messages that share a word with the question."""
     wanted = terms(request.question)
-    found = [Piece(excerpt(item.content, wanted), _source(item)) for item in request.evidence]
-    for peer, lines in request.cards.items():
-        found.extend(Piece(excerpt(line, wanted), f"card of {peer}") for line in lines if terms(line) & wanted)
+    pieces = [Piece(excerpt(item.content, wanted), _source(item)) for item in request.evidence]
+    for peer_id, lines in request.cards.items():
+        pieces.extend(Piece(excerpt(line, wanted), f"card of {peer_id}") for line in lines if terms(line) & wanted)
     for message in reversed(request.recent):
         if terms(message.content) & wanted:
-            found.append(Piece(excerpt(message.content, wanted), f"[{_minute(message.sent_at)}] {message.author}"))
-    return _first_of_each(found)[: PIECES.get(request.level, PIECES["low"])]
+            pieces.append(Piece(excerpt(message.content, wanted), f"[{_minute(message.sent_at)}] {message.author}"))
+    return _first_of_each(pieces)[: PIECES.get(request.level, PIECES["low"])]
 
 
 def terms(text: str) -> set[str]:
@@ -47,23 +47,23 @@ def terms(text: str) -> set[str]:
 
 
 def excerpt(content: str, wanted: set[str]) -> str:
-    """One line of at most `LONGEST` characters; left-out sentences show as " … "."""
+    """One line of at most `MAX_LENGTH` characters; left-out sentences show as " … "."""
     text = " ".join(content.split())
-    if len(text) <= LONGEST:
+    if len(text) <= MAX_LENGTH:
         return text
     sentences = split(text, detect(text))
     order = sorted(range(len(sentences)), key=lambda at: (-len(terms(sentences[at]) & wanted), at))
     chosen: set[int] = set()
-    room = LONGEST
+    remaining = MAX_LENGTH
     for at in order:
-        if len(sentences[at]) + 3 <= room:
+        if len(sentences[at]) + 3 <= remaining:
             chosen.add(at)
-            room -= len(sentences[at]) + 3
+            remaining -= len(sentences[at]) + 3
     out, last = "", -1
     for at in sorted(chosen):
         out += ("" if not out else " " if at == last + 1 else " … ") + sentences[at]
         last = at
-    return out or text[:LONGEST]
+    return out or text[:MAX_LENGTH]
 
 
 def _source(item: Evidence) -> str:
@@ -82,14 +82,14 @@ def _utc(at: datetime) -> datetime:
 
 def _first_of_each(found: Iterable[Piece]) -> list[Piece]:
     seen: set[tuple[str, ...]] = set()
-    kept: list[Piece] = []
+    pieces: list[Piece] = []
     for piece in found:
         key = tuple(words(piece.text)) or (piece.text,)
         if piece.text and key not in seen:
             seen.add(key)
-            kept.append(piece)
-    return kept
+            pieces.append(piece)
+    return pieces
 
 
-def cited(found: Sequence[Piece]) -> list[str]:
-    return [piece.cited for piece in found]
+def cited(pieces: Sequence[Piece]) -> list[str]:
+    return [piece.cited for piece in pieces]

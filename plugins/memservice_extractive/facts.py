@@ -10,7 +10,7 @@ from functools import lru_cache
 from memservice_extractive.countries import is_large
 from memservice_extractive.fact_forms import CARD_FORMS, SLOT_FORMS
 from memservice_extractive.language import UNSPACED, detect
-from memservice_extractive.sentences import LONGEST
+from memservice_extractive.sentences import MAX_LENGTH
 from memservice_extractive.worth import core, judge, without_quotations
 
 IDENTITY, ATTRIBUTE, RELATIONSHIP, INSTRUCTION = "IDENTITY", "ATTRIBUTE", "RELATIONSHIP", "INSTRUCTION"
@@ -44,7 +44,7 @@ def read(sentence: str, names: Sequence[str] = ()) -> Fact | None:
     """The fact that a sentence states of its speaker, or of the observed peer by one of its `names`; None where it states none.
 
     What is longer than a sentence states none."""
-    if len(sentence) > LONGEST:
+    if len(sentence) > MAX_LENGTH:
         return None
     language = detect(sentence)
     judgement = judge(sentence, language)
@@ -56,9 +56,9 @@ def read(sentence: str, names: Sequence[str] = ()) -> Fact | None:
     text = _LEAD.sub("", text)
     subjects = tuple(sorted({name for name in names if name} | {"the user", "user"}))
     for slot, pattern in _slot_patterns(language, subjects):
-        found = pattern.match(text)
-        if found:
-            return _slotted(slot, found)
+        match = pattern.match(text)
+        if match:
+            return _slotted(slot, match)
     for kind, pattern in _card_patterns(language, subjects):
         if pattern.search(text):
             return Fact(kind)
@@ -75,8 +75,8 @@ def comparable(slot: tuple[str, ...], one: str, other: str) -> bool:
     return True
 
 
-def _slotted(slot: str, found: re.Match[str]) -> Fact | None:
-    groups = found.groupdict()
+def _slotted(slot: str, match: re.Match[str]) -> Fact | None:
+    groups = match.groupdict()
     value = " ".join(groups["value"].split())
     kind = IDENTITY if slot == "name" else ATTRIBUTE
     single = not _SEVERAL.search(value) and (slot not in _NEEDS_PROPER or bool(_PROPER.fullmatch(value)))

@@ -13,7 +13,7 @@ from typing import Any
 from memservice.domain.json_schema import (
     Enums,
     frozen,
-    misfit,
+    problem,
 )
 from memservice_extractive.evidence import Piece, cited, terms
 from memservice_extractive.json_schema import (
@@ -40,15 +40,15 @@ _PLACES = 5_000
 class Filler:
     """Fills one schema. `found` is best first; `unknown` is the sentence for a text about which nothing is known."""
 
-    def __init__(self, schema: Schema, found: Sequence[Piece], unknown: str) -> None:
+    def __init__(self, schema: Schema, pieces: Sequence[Piece], unknown: str) -> None:
         self._root = schema
-        self._found = found
+        self._found = pieces
         self._unknown = unknown
         self._left = _PLACES
-        self._terms = {piece: terms(piece.text) for piece in found}
+        self._terms = {piece: terms(piece.text) for piece in pieces}
         self._hints: dict[str, set[str]] = {}
         self._enums: Enums = {}
-        self._said = "\n".join(_spaced(piece.text) for piece in found)
+        self._said = "\n".join(_spaced(piece.text) for piece in pieces)
         self._ordered: dict[int, list[Any]] = {}
         """The values of `enum` lists, best first, by the list's identity: references make one list stand for many places."""
 
@@ -69,7 +69,7 @@ class Filler:
                 break
         # Bounds that leave nothing are hints; what the answer is held to is its structure.
         return next(
-            (value for value in fallback if misfit(schema, value, self._root, self._enums) is None), fallback[0] if fallback else None
+            (value for value in fallback if problem(schema, value, self._root, self._enums) is None), fallback[0] if fallback else None
         )
 
     def _candidates(self, schema: Any, name: str) -> Iterator[Any]:
@@ -144,20 +144,20 @@ class Filler:
 
     def _arrays(self, schema: Schema, name: str) -> Iterator[list[Any]]:
         items = resolved(schema.get("items", {}), self._root)
-        least, most = int(schema.get("minItems", 0)), int(schema.get("maxItems", len(self._found) or 1))
+        minimum, maximum = int(schema.get("minItems", 0)), int(schema.get("maxItems", len(self._found) or 1))
         values: list[Any] = []
         if _takes_text(items):
             values = self._relevant_texts(name)
         else:
-            values = [self._first(items, name)] if self._found or least else []
-        fitting = [value for value in values if matches(value, items, self._root, self._enums)][: max(most, least)]
-        padded = [*fitting, *self._padding(items, name, fitting, least)]
+            values = [self._first(items, name)] if self._found or minimum else []
+        fitting = [value for value in values if matches(value, items, self._root, self._enums)][: max(maximum, minimum)]
+        padded = [*fitting, *self._padding(items, name, fitting, minimum)]
         yield padded
         yield fitting
         yield []
 
-    def _padding(self, items: Any, name: str, present: Sequence[Any], least: int) -> list[Any]:
-        missing = least - len(present)
+    def _padding(self, items: Any, name: str, present: Sequence[Any], minimum: int) -> list[Any]:
+        missing = minimum - len(present)
         if missing <= 0:
             return []
         fresh: list[Any] = []

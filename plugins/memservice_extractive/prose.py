@@ -43,7 +43,7 @@ def own_lines(content: str, author: str = "", names: Collection[str] = ()) -> li
     """
     lines = _unfenced(_untagged(content))
     others = {_fold(name) for name in names} - {_fold(author)} | _ROLES
-    labels = Counter(_fold(found["name"]) for found in map(_LABEL.match, lines) if found)
+    labels = Counter(_fold(match["name"]) for match in map(_LABEL.match, lines) if match)
     transcript = len(labels) >= 2 and max(labels.values()) >= 2 and sum(labels.values()) >= 3
     paragraphs: list[list[str]] = []
     joinable = False
@@ -91,13 +91,13 @@ def _unfenced(content: str) -> list[str]:
     lines: list[str] = []
     fence = ""
     for raw in textwrap.dedent(content).splitlines():
-        found = _FENCE.match(raw)
+        match = _FENCE.match(raw)
         if fence:
-            if found and found.group(1).startswith(fence):
+            if match and match.group(1).startswith(fence):
                 fence = ""
             continue
-        if found:
-            fence = found.group(1)
+        if match:
+            fence = match.group(1)
             lines.append("")
         elif raw.startswith(("    ", "\t")) and not _BULLET.match(raw.lstrip()):
             lines.append("")

@@ -14,7 +14,7 @@ from typing import Any
 
 from memservice_extractive.language import UNSPACED, end_of_words
 
-LONGEST = 500
+MAX_LENGTH = 500
 """Characters of one sentence; a longer one is cut at clause ends into several."""
 _CHUNK = 600
 """Characters that the segmenter is given at once: its cost grows with the square."""
@@ -47,14 +47,14 @@ def _segmenter_class() -> Any:
 
 
 def split(text: str, language: str) -> list[str]:
-    """Sentences of one paragraph, in order, trimmed, none longer than `LONGEST`, none empty."""
+    """Sentences of one paragraph, in order, trimmed, none longer than `MAX_LENGTH`, none empty."""
     found: list[str] = []
     for chunk in _cut(text, _CHUNK, _SURE_END):
         if language in UNSPACED:
             pieces = _by_full_stops(chunk)
         else:
             pieces = [part for sentence in _segment(chunk, language) for part in _by_full_stops(sentence, "。！？｡")]
-        found.extend(part for piece in pieces for part in _cut(piece.strip(), LONGEST, _CLAUSE))
+        found.extend(part for piece in pieces for part in _cut(piece.strip(), MAX_LENGTH, _CLAUSE))
     return [piece for piece in found if piece]
 
 
@@ -120,7 +120,7 @@ def _cut(text: str, longest: int, preferred: re.Pattern[str]) -> list[str]:
     while stop - start > longest:
         at = start + longest
         for end in (preferred, _CLAUSE, _SPACE):
-            ends = [found.end() for found in end.finditer(text, start + longest // 2, start + longest)]
+            ends = [match.end() for match in end.finditer(text, start + longest // 2, start + longest)]
             if ends:
                 at = ends[-1]
                 break

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MOST_LINES = {"short": 16, "long": 48}
+MAX_LINES = {"short": 16, "long": 48}
 _SHARE = 0.5
-"""At most this share of the candidate lines is kept, but no fewer than `_FEWEST` if there are as many."""
-_FEWEST = 4
+"""At most this share of the candidate lines is kept, but no fewer than `_MIN_SENTENCES` if there are as many."""
+_MIN_SENTENCES = 4
 _POOL = 400
 """Candidates that are compared with one another; of more, the most central."""
 _DIMENSION = 1024
@@ -46,10 +46,10 @@ def summarize(request: SummarizeRequest) -> Summarized:
     lines = _unique([*_previous(request.previous), *_said(request)])
     if not lines:
         return Summarized("")
-    most = min(MOST_LINES.get(request.kind, MOST_LINES["short"]), max(_FEWEST, math.ceil(_SHARE * len(lines))))
+    maximum = min(MAX_LINES.get(request.kind, MAX_LINES["short"]), max(_MIN_SENTENCES, math.ceil(_SHARE * len(lines))))
     chosen: list[_Line] = []
     spent = 0
-    for line in _ranked(lines, most):
+    for line in _ranked(lines, maximum):
         cost = tokens.count(line.text + "\n")
         if spent + cost <= request.max_tokens:
             chosen.append(line)
@@ -93,17 +93,17 @@ def _said(request: SummarizeRequest) -> list[tuple[str, float]]:
 def _unique(entries: Sequence[str | tuple[str, float]]) -> list[_Line]:
     seen: set[tuple[str, ...]] = set()
     lines = []
-    for place, entry in enumerate(entries):
+    for index, entry in enumerate(entries):
         text, weight = (entry, _KEPT_BONUS) if isinstance(entry, str) else entry
         key = tuple(words(text)) or (text,)
         if key not in seen:
             seen.add(key)
-            lines.append(_Line(place, text, weight))
+            lines.append(_Line(index, text, weight))
     return lines
 
 
-def _ranked(lines: Sequence[_Line], most: int) -> list[_Line]:
-    """Up to `most` lines, best first: central to all that was said, and unlike those before (maximal marginal relevance)."""
+def _ranked(lines: Sequence[_Line], maximum: int) -> list[_Line]:
+    """Up to `maximum` lines, best first: central to all that was said, and unlike those before (maximal marginal relevance)."""
     import numpy as np
 
     vectors = _vectors([line.text for line in lines])
@@ -114,7 +114,7 @@ def _ranked(lines: Sequence[_Line], most: int) -> list[_Line]:
     vectors, central = vectors[pool], central[pool]
     nearest = np.zeros(len(pool))
     chosen: list[int] = []
-    while len(chosen) < min(most, len(pool)):
+    while len(chosen) < min(maximum, len(pool)):
         score = _RELEVANCE * central - (1 - _RELEVANCE) * nearest
         score[chosen] = -np.inf
         best = int(np.argmax(score))

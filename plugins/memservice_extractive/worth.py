@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from memservice_extractive import phrases
 from memservice_extractive.language import HAN, KANA, UNSPACED, end_of_words, fold, words
 from memservice_extractive.lexicon import EMPTY_CHINESE, EMPTY_JAPANESE, FIRST_PERSON, SECOND_PERSON, SPEECH_VERBS, STOP, WEAK
-from memservice_extractive.sentences import LONGEST
+from memservice_extractive.sentences import MAX_LENGTH
 
 _ADDRESS = re.compile(r"https?://\S+|www\.\S+|`[^`]*`|[@#][\w-]+")
 _OPENING = re.compile('["“„«»「『]')
@@ -67,7 +67,7 @@ def core(sentence: str, language: str, *, vocatives: bool = True) -> str:
 
 def judge(sentence: str, language: str) -> Judgement:
     """What one sentence is. What is longer than any sentence that `sentences.split` gives is no statement."""
-    if len(sentence) > LONGEST:
+    if len(sentence) > MAX_LENGTH:
         return Judgement("filler")
     if is_question(sentence, language):
         return Judgement("question")
@@ -135,13 +135,13 @@ def without_quotations(text: str) -> str:
     kept: list[str] = []
     next_end: dict[str, int] = {}  # where each kind is closed next: looked for once, or an opening mark without an end costs a search
     start = at = 0
-    while found := _OPENING.search(text, at):
-        mark, at = found[0], found.end()
+    while match := _OPENING.search(text, at):
+        mark, at = match[0], match.end()
         if next_end.get(mark, -1) < at:
             closing = _CLOSING[mark].search(text, at)
             next_end[mark] = closing.start() if closing else len(text)
         if at < next_end[mark] < len(text):
-            kept.append(text[start : found.start()])
+            kept.append(text[start : match.start()])
             start = at = next_end[mark] + 1
     return " ".join([*kept, text[start:]])
 

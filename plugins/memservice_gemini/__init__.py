@@ -10,8 +10,8 @@ from memservice.hookspecs import hookimpl
 from memservice.spi.capabilities import Capability
 from memservice.spi.providers import Context, EmbedderProvider, LanguageModelProvider, Settings
 from memservice_http.connection import (
-    EmbeddingPlace,
-    Place,
+    ConnectionSettings,
+    EmbeddingSettings,
 )
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ def _open_embedder(settings: Settings, context: Context) -> Embedder:
 @hookimpl
 def memservice_llms() -> Iterable[LanguageModelProvider]:
     """`…MODEL_CONFIG__TRANSPORT=gemini`."""
-    yield LanguageModelProvider(name=NAME, open=_open_model, settings=Place)
+    yield LanguageModelProvider(name=NAME, open=_open_model, settings=ConnectionSettings)
 
 
 @hookimpl
 def memservice_embedders() -> Iterable[EmbedderProvider]:
     """`EMBEDDER=gemini`, or `EMBEDDING_MODEL_CONFIG__TRANSPORT=gemini`."""
     can = frozenset({Capability.SEMANTIC, Capability.REMOTE})
-    yield EmbedderProvider(name=NAME, open=_open_embedder, settings=EmbeddingPlace, capabilities=can)
+    yield EmbedderProvider(name=NAME, open=_open_embedder, settings=EmbeddingSettings, capabilities=can)

@@ -7,8 +7,20 @@ from typing import Any
 from urllib.parse import quote
 
 from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, ToolCall, Turn
-from memservice_http.chat import OBJECT, SCHEMA, Form, HttpModel, Reading, call, mode_of, refused, system_and_rest, turns_of, whole
-from memservice_http.features import Part
+from memservice_http.chat import (
+    OBJECT,
+    SCHEMA,
+    HttpModel,
+    RequestBody,
+    StreamReader,
+    call,
+    mode_of,
+    refused,
+    system_and_rest,
+    turns_of,
+    whole,
+)
+from memservice_http.features import OptionalFeature
 
 _REFUSING = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "LANGUAGE", "OTHER"})
 _STUMBLED = frozenset(
@@ -26,16 +38,20 @@ _KEPT = ("type", "format", "title", "description", "nullable", "enum", "items", 
 
 class GeminiModel(HttpModel):
     parts = (
-        Part(SCHEMA, ("responsejsonschema", "response_json_schema", "response_schema", "schema", *_MIME_TYPE), any_complaint=True),
-        Part(OBJECT, _MIME_TYPE, any_complaint=True),
-        Part("parametersJsonSchema", ("parametersjsonschema", "parameters_json_schema"), any_complaint=True),
-        Part("thinkingConfig", ("thinkingconfig", "thinking_config", "thinkinglevel", "thinking_level", "thinking"), any_complaint=True),
-        Part("penalties", ("penalty", "frequencypenalty", "presencepenalty", "frequency_penalty", "presence_penalty")),
-        Part("seed", ("seed",)),
-        Part("topK", ("topk", "top_k")),
+        OptionalFeature(
+            SCHEMA, ("responsejsonschema", "response_json_schema", "response_schema", "schema", *_MIME_TYPE), any_complaint=True
+        ),
+        OptionalFeature(OBJECT, _MIME_TYPE, any_complaint=True),
+        OptionalFeature("parametersJsonSchema", ("parametersjsonschema", "parameters_json_schema"), any_complaint=True),
+        OptionalFeature(
+            "thinkingConfig", ("thinkingconfig", "thinking_config", "thinkinglevel", "thinking_level", "thinking"), any_complaint=True
+        ),
+        OptionalFeature("penalties", ("penalty", "frequencypenalty", "presencepenalty", "frequency_penalty", "presence_penalty")),
+        OptionalFeature("seed", ("seed",)),
+        OptionalFeature("topK", ("topk", "top_k")),
     )
 
-    def form(self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool) -> Form:
+    def form(self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool) -> RequestBody:
         mode = mode_of(request, lacking)
         system, turns = system_and_rest(turns_of(request, mode))
         config, used = _generation(request, lacking, mode)
@@ -52,21 +68,21 @@ class GeminiModel(HttpModel):
                 body["toolConfig"] = {"functionCallingConfig": _choice(request.tool_choice)}
         model = quote(request.model.removeprefix("models/"), safe="")
         action = "streamGenerateContent" if stream else "generateContent"
-        return Form(f"/models/{model}:{action}", body, {"alt": "sse"} if stream else {}, used - lacking)
+        return RequestBody(f"/models/{model}:{action}", body, {"alt": "sse"} if stream else {}, used - lacking)
 
     def read(self, answer: Any) -> Completion:
         reading = self.reading()
         reading.take(answer)
         done = reading.ended()
         if done is None:
-            raise ModelFailure(f"{self.endpoint.who} answered without an answer", retryable=True)
+            raise ModelFailure(f"{self.endpoint.provider} answered without an answer", retryable=True)
         return done
 
     def reading(self) -> _Reading:
-        return _Reading(self.endpoint.who)
+        return _Reading(self.endpoint.provider)
 
 
-class _Reading(Reading):
+class _Reading(StreamReader):
     def __init__(self, who: str) -> None:
         self._who = who
         self._text: list[str] = []
@@ -197,9 +213,9 @@ def _parts(turn: Turn, names: dict[str, str]) -> list[dict[str, Any]]:
         name = names.get(turn.tool_call_id or "", "unknown")
         return [{"functionResponse": {"name": name, "response": {"result": turn.content}}}]
     parts: list[dict[str, Any]] = [{"text": turn.content}] if turn.content else []
-    for number, made in enumerate(turn.tool_calls):
-        part: dict[str, Any] = {"functionCall": {"name": made.name, "args": made.arguments}}
+    for number, tool_call in enumerate(turn.tool_calls):
+        part: dict[str, Any] = {"functionCall": {"name": tool_call.name, "args": tool_call.arguments}}
         # Of several calls at once only the first is signed.
-        signature = made.carried if isinstance(made.carried, str) else (_UNSIGNED if number == 0 else None)
+        signature = tool_call.carried if isinstance(tool_call.carried, str) else (_UNSIGNED if number == 0 else None)
         parts.append(part | ({"thoughtSignature": signature} if signature else {}))
     return parts

@@ -52,23 +52,23 @@ def _slot(feature: str) -> tuple[int, float]:
 def _word_features(word: str) -> Features:
     """Places and weights of one word: itself, and the n-grams of `<word>`."""
     weight = _STOP_WORD if word in STOP_WORDS else _WORD
-    place, sign = _slot("w:" + word)
-    places, values = [place], [sign * weight]
+    index, sign = _slot("w:" + word)
+    indexes, values = [index], [sign * weight]
     if len(word) > 2:
         padded = f"<{word}>"
         grams = [padded[i : i + n] for n in _GRAM_SIZES for i in range(len(padded) - n + 1)]
         share = weight * _GRAMS / sqrt(len(grams))
         for gram in grams:
-            place, sign = _slot("g:" + gram)
-            places.append(place)
+            index, sign = _slot("g:" + gram)
+            indexes.append(index)
             values.append(sign * share)
-    return np.array(places, dtype=np.intp), np.array(values)
+    return np.array(indexes, dtype=np.intp), np.array(values)
 
 
 @lru_cache(maxsize=65536)
 def _pair_feature(first: str, second: str) -> tuple[int, float]:
-    place, sign = _slot(f"p:{first} {second}")
-    return place, sign * _PAIR
+    index, sign = _slot(f"p:{first} {second}")
+    return index, sign * _PAIR
 
 
 def _embed(text: str) -> Vector:
@@ -84,7 +84,7 @@ def _embed(text: str) -> Vector:
     content = [word for word in found if word not in STOP_WORDS]
     pairs = [_pair_feature(first, second) for first, second in dict.fromkeys(pairwise(content))]
     if pairs:
-        places.append(np.array([place for place, _ in pairs], dtype=np.intp))
+        places.append(np.array([index for index, _ in pairs], dtype=np.intp))
         values.append(np.array([value for _, value in pairs]))
     vector = np.bincount(np.concatenate(places), weights=np.concatenate(values), minlength=DIMENSION)
     norm = float(np.sqrt(vector @ vector))

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 from memservice.domain.ids import new_uid
 from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, Refusal, ToolCall, Turn
 from memservice.spi.providers import Context
-from memservice_http.client import Endpoint, Exchange
+from memservice_http.client import Endpoint, ModelResponse
 from memservice_http.features import (
-    Learned,
-    Part,
+    FeatureNegotiation,
+    OptionalFeature,
 )
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ _WRONG_SHAPE = (KeyError, TypeError, AttributeError, ValueError, IndexError)
 
 
 @dataclass(slots=True)
-class Form:
+class RequestBody:
     """One request as it is sent."""
 
     path: str
@@ -39,7 +39,7 @@ class Form:
     """Names of the parts that it has and that a server may not know."""
 
 
-class Reading(ABC):
+class StreamReader(ABC):
     """An answer as it arrives in pieces."""
 
     @abstractmethod
@@ -54,14 +54,14 @@ class Reading(ABC):
 class HttpModel(ABC):
     """`LanguageModel` over one endpoint. A protocol says what its requests and its answers look like."""
 
-    parts: Sequence[Part]
+    parts: Sequence[OptionalFeature]
 
     def __init__(self, endpoint: Endpoint, context: Context) -> None:
         self.endpoint = endpoint
-        self._learned = Learned(endpoint.who, self.parts, context.logger)
+        self._learned = FeatureNegotiation(endpoint.provider, self.parts, context.logger)
 
     @abstractmethod
-    def form(self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool) -> Form:
+    def form(self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool) -> RequestBody:
         """The request without the parts that the server lacks."""
 
     @abstractmethod
@@ -69,7 +69,7 @@ class HttpModel(ABC):
         """A whole answer. Raises Refusal; what it raises for an answer of another shape is taken care of."""
 
     @abstractmethod
-    def reading(self) -> Reading: ...
+    def reading(self) -> StreamReader: ...
 
     def error_in(self, event: Any) -> Any:
         """The error that an event of a stream tells of; None for an ordinary one."""
@@ -94,11 +94,11 @@ class HttpModel(ABC):
                 yield from self._shaped(partial(reading.take, event))
             done = self._shaped(reading.ended)
         if done is None:
-            raise ModelFailure(f"{self.endpoint.who} was cut off in its answer", retryable=True)
+            raise ModelFailure(f"{self.endpoint.provider} was cut off in its answer", retryable=True)
         yield tidy(done, request)
 
-    def _ask(self, request: CompletionRequest, *, stream: bool) -> Exchange:
-        def send(lacking: frozenset[str]) -> Exchange:
+    def _ask(self, request: CompletionRequest, *, stream: bool) -> ModelResponse:
+        def send(lacking: frozenset[str]) -> ModelResponse:
             form = self.form(request, lacking, stream=stream)
             return self.endpoint.ask(form.path, form.body, timeout=request.timeout, query=form.query, stream=stream)
 
@@ -110,7 +110,7 @@ class HttpModel(ABC):
             return read()
         except _WRONG_SHAPE as error:
             kind = type(error).__name__
-        raise ModelFailure(f"{self.endpoint.who} answered in another shape than its protocol has ({kind})", retryable=True)
+        raise ModelFailure(f"{self.endpoint.provider} answered in another shape than its protocol has ({kind})", retryable=True)
 
 
 def refused(who: str, why: str = "") -> Refusal:
@@ -146,9 +146,9 @@ def turns_of(request: CompletionRequest, mode: str | None) -> list[Turn]:
         return turns
     schema = json.dumps(request.response_schema, ensure_ascii=False)
     words = f"Answer with one JSON value and nothing else, without Markdown. It has to fit this JSON Schema:\n{schema}"
-    for place, turn in enumerate(turns):
+    for index, turn in enumerate(turns):
         if turn.role == "system":
-            turns[place] = replace(turn, content=f"{turn.content}\n\n{words}")
+            turns[index] = replace(turn, content=f"{turn.content}\n\n{words}")
             return turns
     return [Turn("system", words), *turns]
 

@@ -38,7 +38,7 @@ class Endpoint:
 
     def __init__(
         self,
-        who: str,
+        provider: str,
         base_url: str,
         headers: Mapping[str, str],
         settings: Mapping[str, Any],
@@ -46,17 +46,18 @@ class Endpoint:
         *,
         max_answer: int = MAX_ANSWER,
     ) -> None:
-        """`who` is how messages call the provider. `settings` are those of `Place`. Raises `ConfigurationError` for a URL that is none."""
+        """`provider` is how messages call the provider. `settings` are those of `Place`. Raises `ConfigurationError` for a URL that is
+        none."""
         # httpx tells its log every URL, and a URL may hold what is secret.
         logging.getLogger("httpx").setLevel(logging.WARNING)
-        self.who = who
+        self.provider = provider
         self._clock = clock
         self._max_answer = max_answer
         self._body: Mapping[str, Any] = settings["extra_body"]
         self._query = {name: _text(value) for name, value in settings["extra_query"].items()}
         self._seconds: float = settings["timeout"] or SECONDS
         extra = {name: _text(value) for name, value in settings["extra_headers"].items()}
-        self._base = _url(who, base_url)
+        self._base = _url(provider, base_url)
         self._secrets = [text for text in (settings["api_key"], *extra.values(), *self._query.values(), self._base.password) if text]
         sent = {"accept-encoding": "identity", "user-agent": "memservice"} | dict(headers)
         sent = {name: value for name, value in sent.items() if name.lower() not in {other.lower() for other in extra}} | extra
@@ -67,7 +68,7 @@ class Endpoint:
                 limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=20),
             )
         except (UnicodeError, ValueError):
-            raise ConfigurationError(f"{who}: the key and the extra headers must be plain ASCII, without line breaks") from None
+            raise ConfigurationError(f"{provider}: the key and the extra headers must be plain ASCII, without line breaks") from None
 
         # Neither models nor embedders are closed by anybody: the connections go with whoever holds this.
         weakref.finalize(self, self._client.close)
@@ -85,7 +86,7 @@ class Endpoint:
         timeout: float | None = None,
         query: Mapping[str, str] | None = None,
         stream: bool = False,
-    ) -> Exchange:
+    ) -> ModelResponse:
         """Send a request and wait for the head of its answer. The caller closes the exchange.
 
         Raises ModelFailure, or `Rejected` for a request that the server does not understand.
@@ -107,12 +108,12 @@ class Endpoint:
         if failed is not None:
             # Raised here, so that the library's error, which holds the request and with it the key, is no part of it.
             raise failed
-        exchange = Exchange(self, response, began + seconds - time.monotonic(), seconds, self._max_answer)
+        exchange = ModelResponse(self, response, began + seconds - time.monotonic(), seconds, self._max_answer)
         if response.is_success:
             return exchange
         with exchange:
             told = exchange.error()
-        answer = failures.from_answer(self.who, response.status_code, response.headers, told, self._clock, self._secrets)
+        answer = failures.from_answer(self.provider, response.status_code, response.headers, told, self._clock, self._secrets)
         raise answer
 
     def post(self, path: str, body: Mapping[str, Any], *, timeout: float | None = None) -> Any:
@@ -122,21 +123,21 @@ class Endpoint:
 
     def broken(self, error: object) -> ModelFailure:
         """An error that arrived inside a stream."""
-        return failures.in_stream(self.who, error, self._secrets)
+        return failures.in_stream(self.provider, error, self._secrets)
 
     def _lost(self, error: Exception, seconds: float) -> ModelFailure:
         if isinstance(error, httpx.ConnectTimeout):
-            return ModelFailure(f"{self.who} could not be reached in {min(CONNECT_SECONDS, seconds):g} s", retryable=True)
+            return ModelFailure(f"{self.provider} could not be reached in {min(CONNECT_SECONDS, seconds):g} s", retryable=True)
         if isinstance(error, httpx.TimeoutException):
-            return late(self.who, seconds)
+            return late(self.provider, seconds)
         if isinstance(error, httpx.ConnectError):
-            return ModelFailure(f"{self.who} cannot be reached: is the base URL right, and is it running?", retryable=True)
+            return ModelFailure(f"{self.provider} cannot be reached: is the base URL right, and is it running?", retryable=True)
         if isinstance(error, httpx.TransportError) and not isinstance(error, (httpx.UnsupportedProtocol, httpx.LocalProtocolError)):
-            return ModelFailure(f"the connection to {self.who} was lost ({type(error).__name__})", retryable=True)
-        return ModelFailure(f"the request to {self.who} could not be sent ({type(error).__name__})", retryable=False)
+            return ModelFailure(f"the connection to {self.provider} was lost ({type(error).__name__})", retryable=True)
+        return ModelFailure(f"the request to {self.provider} could not be sent ({type(error).__name__})", retryable=False)
 
 
-class Exchange:
+class ModelResponse:
     """An answer whose head is there. Closing it before its end ends the connection."""
 
     def __init__(self, endpoint: Endpoint, response: httpx.Response, left: float, seconds: float, max_answer: int) -> None:
@@ -146,7 +147,7 @@ class Exchange:
         self._max = max_answer
         self._watch = _Watch(response, left)
 
-    def __enter__(self) -> Exchange:
+    def __enter__(self) -> ModelResponse:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -165,7 +166,7 @@ class Exchange:
         kind = self._type()
         if kind != "text/event-stream":
             raise ModelFailure(
-                f"{self._endpoint.who} answered with {kind or 'no content type'}, not with a stream: is the base URL right?",
+                f"{self._endpoint.provider} answered with {kind or 'no content type'}, not with a stream: is the base URL right?",
                 retryable=False,
             )
         yield from data_of(self._chunks(self._max))
@@ -190,11 +191,12 @@ class Exchange:
         kind = self._type()
         if "json" not in kind and kind != "text/event-stream":
             raise ModelFailure(
-                f"{self._endpoint.who} answered with {kind or 'no content type'}, not with JSON: is the base URL right?", retryable=False
+                f"{self._endpoint.provider} answered with {kind or 'no content type'}, not with JSON: is the base URL right?",
+                retryable=False,
             )
-        raise ModelFailure(f"{self._endpoint.who} answered with JSON that cannot be read", retryable=True)
+        raise ModelFailure(f"{self._endpoint.provider} answered with JSON that cannot be read", retryable=True)
 
-    def _chunks(self, most: int) -> Iterator[bytes]:
+    def _chunks(self, maximum: int) -> Iterator[bytes]:
         taken = 0
         failed: ModelFailure | None = None
         chunks = self._response.iter_bytes()
@@ -202,18 +204,18 @@ class Exchange:
             try:
                 chunk = next(chunks, None)
             except httpx.TimeoutException:
-                failed = late(self._endpoint.who, self._seconds)
+                failed = late(self._endpoint.provider, self._seconds)
             except (httpx.TransportError, httpx.DecodingError, httpx.StreamError) as error:
-                failed = ModelFailure(f"{self._endpoint.who} was cut off in its answer ({type(error).__name__})", retryable=True)
+                failed = ModelFailure(f"{self._endpoint.provider} was cut off in its answer ({type(error).__name__})", retryable=True)
             else:
                 if chunk is None:
                     break
                 taken += len(chunk)
-                if taken > most:
-                    raise ModelFailure(f"the answer of {self._endpoint.who} is larger than {most:,} bytes", retryable=False)
+                if taken > maximum:
+                    raise ModelFailure(f"the answer of {self._endpoint.provider} is larger than {maximum:,} bytes", retryable=False)
                 yield chunk
         if self._watch.fired:
-            failed = late(self._endpoint.who, self._seconds)
+            failed = late(self._endpoint.provider, self._seconds)
         if failed is not None:
             raise failed
 

@@ -7,7 +7,7 @@ from marshmallow import EXCLUDE, Schema, fields, validate
 MAX_SECONDS = 24 * 3600.0
 
 
-class Place(Schema):
+class ConnectionSettings(Schema):
     """`api_key`, `base_url` (None: the provider's own), `timeout` (seconds of one call), `extra_body` (merged into the body of each call,
     stronger than what the plugin says), `extra_headers` and `extra_query` (sent with each call, stronger than the plugin's)."""
 
@@ -22,7 +22,7 @@ class Place(Schema):
     extra_query = fields.Dict(keys=fields.String(), load_default=dict)
 
 
-class EmbeddingPlace(Place):
+class EmbeddingSettings(ConnectionSettings):
     """For an embedder, besides: `model` (None: the provider's default), `vector_dimensions` (what is asked of a model that can be asked),
     `dimensions_mode` (`auto`, `always`, `never`: whether it is), `encoding_format_mode` (`auto`, `float`, `base64`), `max_batch_size`
     (texts in one call), `max_tokens_per_request`, `max_input_tokens` (longer texts are cut), `query_seconds` (what a query's vector may

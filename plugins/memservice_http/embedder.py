@@ -32,7 +32,7 @@ MAX_VECTORS = 64 * 1024 * 1024
 TRIES = 3
 """Of one call for documents. A query is tried once: somebody waits for it."""
 PAUSE = 0.5
-LONGEST_PAUSE = 10.0
+MAX_PAUSE_SECONDS = 10.0
 """Seconds: who asks for a longer pause is asked again with the task, not here."""
 MAX_ID = 200
 _TOO_MUCH = REJECTIONS | {413}
@@ -51,7 +51,7 @@ class HttpEmbedder(ABC):
         self.endpoint = endpoint
         self.model = model
         self.asked = asked
-        self.id = f"{endpoint.who}:{model}{f'@{asked}' if asked else ''}"[:MAX_ID].strip()
+        self.id = f"{endpoint.provider}:{model}{f'@{asked}' if asked else ''}"[:MAX_ID].strip()
         self._context = context
         self._batch: int = settings["max_batch_size"] or batch
         self._tokens: int = settings["max_tokens_per_request"]
@@ -75,21 +75,21 @@ class HttpEmbedder(ABC):
     def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> list[Vector]:
         """Texts are cut at `EMBEDDING_MAX_INPUT_TOKENS`. A text without content is not sent."""
         found: dict[int, Vector] = {}
-        with_content = [place for place, text in enumerate(texts) if text.strip()]
-        cut = {place: tokens.cut(texts[place], self._longest) for place in with_content}
-        for places in self._batches(cut):
-            found.update(zip(places, self._embed([cut[place] for place in places], purpose), strict=True))
-        return [found[place] if place in found else np.zeros(self.dimension, np.float32) for place in range(len(texts))]
+        with_content = [index for index, text in enumerate(texts) if text.strip()]
+        cut = {index: tokens.cut(texts[index], self._longest) for index in with_content}
+        for indexes in self._batches(cut):
+            found.update(zip(indexes, self._embed([cut[index] for index in indexes], purpose), strict=True))
+        return [found[index] if index in found else np.zeros(self.dimension, np.float32) for index in range(len(texts))]
 
     def _batches(self, texts: Mapping[int, str]) -> Iterator[list[int]]:
         batch: list[int] = []
         total = 0
-        for place, text in texts.items():
+        for index, text in texts.items():
             size = tokens.count(text)
             if batch and (len(batch) >= self._batch or total + size > self._tokens):
                 yield batch
                 batch, total = [], 0
-            batch.append(place)
+            batch.append(index)
             total += size
         if batch:
             yield batch
@@ -111,7 +111,7 @@ class HttpEmbedder(ABC):
                 return self._noted(texts, purpose, attempt, tries)
             except ModelFailure as error:
                 pause = max(error.retry_after or 0.0, PAUSE * 2 ** (attempt - 1))
-                if attempt == tries or not error.retryable or pause > LONGEST_PAUSE:
+                if attempt == tries or not error.retryable or pause > MAX_PAUSE_SECONDS:
                     raise
             time.sleep(pause)
         raise AssertionError("unreachable")
@@ -135,13 +135,13 @@ class HttpEmbedder(ABC):
             failure = error
         except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
             failure = ModelFailure(
-                f"{self.endpoint.who} answered in another shape than its protocol has ({type(error).__name__})", retryable=True
+                f"{self.endpoint.provider} answered in another shape than its protocol has ({type(error).__name__})", retryable=True
             )
         status = failure.status if failure else None
         self._context.called(
             ModelCall(
                 purpose=purpose,
-                transport=self.endpoint.who,
+                transport=self.endpoint.provider,
                 model=self.model,
                 outcome="success" if failure is None else "error",
                 duration_ms=round((time.monotonic() - began) * 1000),
@@ -159,10 +159,10 @@ class HttpEmbedder(ABC):
 
     def _checked(self, made: Sequence[NDArray[Any]], texts: int) -> list[Vector]:
         if len(made) != texts:
-            raise ModelFailure(f"{self.endpoint.who} answered with {len(made)} vectors for {texts} texts", retryable=True)
+            raise ModelFailure(f"{self.endpoint.provider} answered with {len(made)} vectors for {texts} texts", retryable=True)
         rows = np.stack([np.asarray(vector, np.float64) for vector in made])
         if rows.ndim != 2 or rows.shape[1] == 0 or not np.isfinite(rows).all():
-            raise ModelFailure(f"{self.endpoint.who} answered with vectors that are none", retryable=True)
+            raise ModelFailure(f"{self.endpoint.provider} answered with vectors that are none", retryable=True)
         self._check_dimension(rows.shape[1])
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         return list(np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0).astype(np.float32))
@@ -170,14 +170,17 @@ class HttpEmbedder(ABC):
     def _check_dimension(self, found: int) -> None:
         if self.asked is not None and found != self.asked:
             raise ModelFailure(
-                f"{self.endpoint.who} answered with vectors of dimension {found}, though {self.asked} was asked for: set "
+                f"{self.endpoint.provider} answered with vectors of dimension {found}, though {self.asked} was asked for: set "
                 "EMBEDDING_VECTOR_DIMENSIONS to what the model gives, or EMBEDDING_MODEL_CONFIG__DIMENSIONS_MODE=never",
                 retryable=False,
             )
         if self._dimension not in (None, found):
             raise ModelFailure(
-                f"{self.endpoint.who} answered with vectors of dimension {found}, before with {self._dimension}: another model answers to "
-                f"the name {self.model!r}",
+                (
+                    f"{self.endpoint.provider} answered with vectors of dimension {found}, before with {self._dimension}: another "
+                    "model answers to "
+                    f"the name {self.model!r}"
+                ),
                 retryable=False,
             )
         self._dimension = found

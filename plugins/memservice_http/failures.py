@@ -19,9 +19,9 @@ RETRYABLE = frozenset({408, 409, 425, 429})
 """Besides every 5xx but 501: a little later the same request may succeed."""
 REJECTIONS = frozenset({400, 404, 415, 422, 501})
 """The request itself was not understood: another form of it may be."""
-MAX_TOLD = 8_000
+MAX_REPORTED = 8_000
 """Characters of an error that are looked at."""
-LONGEST_WAIT = 24 * 3600.0
+MAX_WAIT_SECONDS = 24 * 3600.0
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\[\]-]{0,79}")
 _REFUSING = frozenset(
@@ -52,7 +52,7 @@ def from_answer(
     who: str, status: int, headers: Mapping[str, str], body: bytes, clock: Callable[[], datetime], secrets: Collection[str]
 ) -> ModelFailure | Rejected:
     """What an answer with a status other than 2xx comes to. `headers` by lower-case name."""
-    told = body[:MAX_TOLD].decode(errors="replace").lower()
+    told = body[:MAX_REPORTED].decode(errors="replace").lower()
     error = _error_of(body)
     names = [name for name in _names(error) if not any(secret and secret in name for secret in secrets)]
     if any(name.lower() in _REFUSING for name in names):
@@ -95,7 +95,7 @@ def retry_after(headers: Mapping[str, str], clock: Callable[[], datetime]) -> fl
                 continue
             seconds = (date.replace(tzinfo=date.tzinfo or UTC) - clock()).total_seconds()
         if seconds == seconds:
-            return min(max(seconds, 0.0), LONGEST_WAIT)
+            return min(max(seconds, 0.0), MAX_WAIT_SECONDS)
     return None
 
 
@@ -123,7 +123,7 @@ def _delay(error: Any) -> float | None:
     """`{"details": [{"@type": "…RetryInfo", "retryDelay": "12s"}]}`, as Google's APIs say it."""
     details = error.get("details") if isinstance(error, dict) else None
     for detail in details if isinstance(details, list) else []:
-        found = _DELAY.fullmatch(str(detail.get("retryDelay"))) if isinstance(detail, dict) else None
-        if found:
-            return min(float(found[1]), LONGEST_WAIT)
+        match = _DELAY.fullmatch(str(detail.get("retryDelay"))) if isinstance(detail, dict) else None
+        if match:
+            return min(float(match[1]), MAX_WAIT_SECONDS)
     return None

@@ -31,7 +31,7 @@ _THIS_TIME = re.compile(r"invalid[_ ](?:json[_ ])?schema|schema (?:is )?(?:too|i
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class OptionalFeature:
     """A part of requests that some servers do not know."""
 
     name: str
@@ -46,11 +46,11 @@ class Part:
         return self.any_complaint or _UNKNOWN.search(told) is not None
 
 
-class Learned:
+class FeatureNegotiation:
     """What servers said that they do not know, by model. Safe to share between threads."""
 
-    def __init__(self, who: str, parts: Sequence[Part], log: logging.Logger) -> None:
-        self._who, self._parts, self._log = who, parts, log
+    def __init__(self, who: str, parts: Sequence[OptionalFeature], log: logging.Logger) -> None:
+        self._provider, self._parts, self._log = who, parts, log
         self._lock = threading.Lock()
         self._lacking: dict[str, frozenset[str]] = {}
 
@@ -84,7 +84,7 @@ class Learned:
     def _remember(self, model: str, lasting: frozenset[str]) -> None:
         if not lasting:
             return
-        self._log.info("%s: %s is asked without %s from here on", self._who, model, ", ".join(sorted(lasting)))
+        self._log.info("%s: %s is asked without %s from here on", self._provider, model, ", ".join(sorted(lasting)))
         with self._lock:
             if len(self._lacking) < MAX_MODELS or model in self._lacking:
                 self._lacking[model] = self._lacking.get(model, frozenset()) | lasting

@@ -20,7 +20,7 @@ from memservice_minilm.files import tensors
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
-LONGEST = 256
+MAX_TOKENS = 256
 """Tokens of a text that are read, which is what the model was trained for; the rest of a longer text changes nothing."""
 BATCH = 8
 """Texts at once. More are no faster, and take memory."""
@@ -46,13 +46,13 @@ class MiniLmEmbedder:
         made: list[Vector] = [np.zeros(self.dimension, np.float32) for _ in texts]
         tokenizer, bert = self._load()
         # One by one: many at once would start threads of the tokenizer's, which a process that forks later must not have.
-        ids = {place: tokenizer.encode(text).ids for place, text in enumerate(texts) if text.strip()}
+        ids = {index: tokenizer.encode(text).ids for index, text in enumerate(texts) if text.strip()}
         # Texts of like length together, so that little of a batch is padding.
-        order = sorted(ids, key=lambda place: len(ids[place]))
+        order = sorted(ids, key=lambda index: len(ids[index]))
         for start in range(0, len(order), BATCH):
-            places = order[start : start + BATCH]
-            for place, vector in zip(places, bert.means([ids[place] for place in places]), strict=True):
-                made[place] = vector
+            indexes = order[start : start + BATCH]
+            for index, vector in zip(indexes, bert.means([ids[index] for index in indexes]), strict=True):
+                made[index] = vector
         return made
 
     def _load(self) -> tuple[Tokenizer, Bert]:
@@ -64,6 +64,6 @@ class MiniLmEmbedder:
                 bert = Bert(self._config, tensors(self._directory / "model.safetensors"))
                 tokenizer = Tokenizer.from_file(str(self._directory / "tokenizer.json"))
                 tokenizer.no_padding()
-                tokenizer.enable_truncation(min(LONGEST, bert.longest))
+                tokenizer.enable_truncation(min(MAX_TOKENS, bert.longest))
                 self._loaded = (tokenizer, bert)
             return self._loaded

@@ -31,8 +31,8 @@ def find(directory: str | None) -> tuple[Path, str]:
         return path, path.resolve().name
     # Found, not imported: importing it asks for torch.
     spec = find_spec(PACKAGE)
-    for place in spec.submodule_search_locations or () if spec else ():
-        path = Path(place) / "model"
+    for location in spec.submodule_search_locations or () if spec else ():
+        path = Path(location) / "model"
         if all((path / name).is_file() for name in FILES):
             return path, NAME
     raise ConfigurationError(

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from memservice.spi.llm import Completion, CompletionRequest, ToolCall, Turn
-from memservice_http.chat import OBJECT, SCHEMA, Form, HttpModel, Reading, arguments_of, call, mode_of, refused, turns_of, whole
-from memservice_http.features import Part
+from memservice_http.chat import OBJECT, SCHEMA, HttpModel, RequestBody, StreamReader, arguments_of, call, mode_of, refused, turns_of, whole
+from memservice_http.features import OptionalFeature
 
 PATH = "/chat/completions"
 
@@ -23,20 +23,20 @@ _CACHED_A_DAY = 3600
 
 class OpenAiModel(HttpModel):
     parts = (
-        Part(SCHEMA, _FORMAT, any_complaint=True),
-        Part(OBJECT, ("response_format", "json_object", "json mode"), any_complaint=True),
-        Part("max_tokens", ("max_tokens",)),
-        Part("max_completion_tokens", ("max_completion_tokens",)),
-        Part("stream_options", ("stream_options", "include_usage")),
-        Part("reasoning_effort", ("reasoning_effort", "reasoning.effort"), any_complaint=True),
-        Part("prompt_cache_retention", ("prompt_cache_retention",)),
-        Part("prompt_cache_key", ("prompt_cache_key",)),
-        Part("tool_choice", ("tool_choice",)),
-        Part("stop", ("'stop'", "`stop`", '\\"stop\\"', "stop")),
-        *(Part(name, (name,)) for name in _SAME_NAME),
+        OptionalFeature(SCHEMA, _FORMAT, any_complaint=True),
+        OptionalFeature(OBJECT, ("response_format", "json_object", "json mode"), any_complaint=True),
+        OptionalFeature("max_tokens", ("max_tokens",)),
+        OptionalFeature("max_completion_tokens", ("max_completion_tokens",)),
+        OptionalFeature("stream_options", ("stream_options", "include_usage")),
+        OptionalFeature("reasoning_effort", ("reasoning_effort", "reasoning.effort"), any_complaint=True),
+        OptionalFeature("prompt_cache_retention", ("prompt_cache_retention",)),
+        OptionalFeature("prompt_cache_key", ("prompt_cache_key",)),
+        OptionalFeature("tool_choice", ("tool_choice",)),
+        OptionalFeature("stop", ("'stop'", "`stop`", '\\"stop\\"', "stop")),
+        *(OptionalFeature(name, (name,)) for name in _SAME_NAME),
     )
 
-    def form(self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool) -> Form:
+    def form(self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool) -> RequestBody:
         mode = mode_of(request, lacking)
         options = request.options
         wanted: dict[str, Any] = {name: options.get(name) for name in _SAME_NAME}
@@ -70,29 +70,29 @@ class OpenAiModel(HttpModel):
             body["response_format"] = {"type": "json_object"}
         if stream:
             body["stream"] = True
-        return Form(PATH, body, used={*optional, mode or ""})
+        return RequestBody(PATH, body, used={*optional, mode or ""})
 
     def read(self, answer: Any) -> Completion:
         choice = answer["choices"][0]
         message = choice["message"]
         if message.get("refusal"):
-            raise refused(self.endpoint.who)
+            raise refused(self.endpoint.provider)
         calls = [(item.get("id"), item["function"]["name"], item["function"].get("arguments")) for item in message.get("tool_calls") or ()]
         return self.completion(_plain(message.get("content")), calls, choice.get("finish_reason"), answer.get("usage"))
 
-    def reading(self) -> Reading:
+    def reading(self) -> StreamReader:
         return _Reading(self)
 
     def completion(self, text: str, calls: Sequence[tuple[str | None, str, Any]], reason: str | None, usage: Any) -> Completion:
         if reason == "content_filter" and not calls:
-            raise refused(self.endpoint.who, "content_filter")
-        made = [self._call(id, name, arguments, reason) for id, name, arguments in calls]
+            raise refused(self.endpoint.provider, "content_filter")
+        tool_calls = [self._call(id, name, arguments, reason) for id, name, arguments in calls]
         usage = usage or {}
         return Completion(
             content=text,
-            tool_calls=tuple(made),
+            tool_calls=tuple(tool_calls),
             # Some servers say `stop` when they call tools.
-            finish_reason="tool_calls" if made and reason == "stop" else _FINISHED.get(reason or "", reason),
+            finish_reason="tool_calls" if tool_calls and reason == "stop" else _FINISHED.get(reason or "", reason),
             input_tokens=whole(usage.get("prompt_tokens")),
             output_tokens=whole(usage.get("completion_tokens")),
             cache_read_tokens=whole((usage.get("prompt_tokens_details") or {}).get("cached_tokens")),
@@ -102,14 +102,14 @@ class OpenAiModel(HttpModel):
     def _call(self, id: str | None, name: str, arguments: Any, reason: str | None) -> ToolCall:
         if isinstance(arguments, dict):
             return call(id, name, arguments)
-        return call(id, name, arguments_of(self.endpoint.who, arguments or "", reason == "length"))
+        return call(id, name, arguments_of(self.endpoint.provider, arguments or "", reason == "length"))
 
     @property
     def _is_official(self) -> bool:
         return is_official(self.endpoint.url("").host)
 
 
-class _Reading(Reading):
+class _Reading(StreamReader):
     def __init__(self, model: OpenAiModel) -> None:
         self._model = model
         self._text: list[str] = []
@@ -147,7 +147,7 @@ class _Reading(Reading):
         if self._reason is None:
             return None
         if self._refusal:
-            raise refused(self._model.endpoint.who)
+            raise refused(self._model.endpoint.provider)
         calls = [(id, name, "".join(arguments)) for _, id, name, arguments in self._calls]
         return self._model.completion("".join(self._text), calls, self._reason, self._usage)
 

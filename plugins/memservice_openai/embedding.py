@@ -44,12 +44,12 @@ class OpenAiEmbedder(HttpEmbedder):
             body["encoding_format"] = self._encoding
         answer = self.endpoint.post(PATH, body, timeout=timeout)
         rows = answer["data"]
-        places = [row.get("index", place) for place, row in enumerate(rows)]
+        places = [row.get("index", index) for index, row in enumerate(rows)]
         if sorted(places) != list(range(len(texts))):
-            raise ModelFailure(f"{self.endpoint.who} answered with {len(rows)} vectors for {len(texts)} texts", retryable=True)
+            raise ModelFailure(f"{self.endpoint.provider} answered with {len(rows)} vectors for {len(texts)} texts", retryable=True)
         vectors = {place: _vector(row["embedding"]) for place, row in zip(places, rows, strict=True)}
         usage = answer.get("usage") or {}
-        return [vectors[place] for place in range(len(texts))], int(usage.get("prompt_tokens") or usage.get("total_tokens") or 0)
+        return [vectors[index] for index in range(len(texts))], int(usage.get("prompt_tokens") or usage.get("total_tokens") or 0)
 
 
 def _vector(given: Any) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from memservice.hookspecs import hookimpl
 from memservice.spi.providers import Context, Settings, WebhookTransportProvider
 
 if TYPE_CHECKING:
-    from memservice.spi.webhooks import WebhookTransport, World
+    from memservice.spi.webhooks import TransportFixture, WebhookTransport
 
 
 def _open_http(settings: Settings, context: Context) -> WebhookTransport:
@@ -26,16 +26,16 @@ def _open_jsonl(settings: Settings, context: Context) -> WebhookTransport:
     return JsonLinesTransport(settings["jsonl_directory"])
 
 
-def _http_world(folder: Path, context: Context) -> AbstractContextManager[World]:
-    from memservice_webhooks.fixtures import http_world
+def _http_world(folder: Path, context: Context) -> AbstractContextManager[TransportFixture]:
+    from memservice_webhooks.fixtures import http_fixture
 
-    return http_world()
+    return http_fixture()
 
 
-def _jsonl_world(folder: Path, context: Context) -> AbstractContextManager[World]:
-    from memservice_webhooks.fixtures import jsonl_world
+def _jsonl_world(folder: Path, context: Context) -> AbstractContextManager[TransportFixture]:
+    from memservice_webhooks.fixtures import jsonl_fixture
 
-    return jsonl_world(folder)
+    return jsonl_fixture(folder)
 
 
 @hookimpl

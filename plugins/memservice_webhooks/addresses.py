@@ -16,7 +16,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 RESOLVE_SECONDS = 2.0
-AT_ONCE = 32
+MAX_CONCURRENT_LOOKUPS = 32
 """Names that may be in resolution. The resolver cannot be interrupted, so one that never answers keeps its thread for a while."""
 AT_ONCE_EACH = 8
 """Of these, for one workspace: its slow names leave room for those of others."""
@@ -38,28 +38,28 @@ _NOT_PUBLIC = tuple(
 class Places:
     """`most` places, of which one owner has at most `each`."""
 
-    def __init__(self, most: int, each: int) -> None:
-        self._most, self._each = most, each
+    def __init__(self, maximum: int, each: int) -> None:
+        self._most, self._each = maximum, each
         self._taken: Counter[int] = Counter()
         self._changed = threading.Condition()
 
-    def acquire(self, owner: int, timeout: float) -> bool:
+    def acquire(self, owner_key: int, timeout: float) -> bool:
         """False if there was none within so many seconds."""
         with self._changed:
-            found = self._changed.wait_for(lambda: self._taken.total() < self._most and self._taken[owner] < self._each, timeout)
+            found = self._changed.wait_for(lambda: self._taken.total() < self._most and self._taken[owner_key] < self._each, timeout)
             if found:
-                self._taken[owner] += 1
+                self._taken[owner_key] += 1
             return found
 
-    def release(self, owner: int) -> None:
+    def release(self, owner_key: int) -> None:
         with self._changed:
-            self._taken[owner] -= 1
-            if not self._taken[owner]:
-                del self._taken[owner]
+            self._taken[owner_key] -= 1
+            if not self._taken[owner_key]:
+                del self._taken[owner_key]
             self._changed.notify_all()
 
 
-_resolving = Places(AT_ONCE, AT_ONCE_EACH)
+_resolving = Places(MAX_CONCURRENT_LOOKUPS, AT_ONCE_EACH)
 
 
 class Blocked(Exception):
@@ -126,8 +126,8 @@ def _written(host: str) -> Address | None:
 
 def _look_up(host: str, port: int, seconds: float) -> list[Address]:
     """What the system's resolver says within so many seconds, without repetitions."""
-    ends, owner = time.monotonic() + seconds, sender.get()
-    if not _resolving.acquire(owner, seconds):
+    ends, owner_key = time.monotonic() + seconds, sender.get()
+    if not _resolving.acquire(owner_key, seconds):
         raise Unresolved(host, " (too many names are being resolved)")
     answers: SimpleQueue[list[str] | Exception] = SimpleQueue()
 
@@ -138,7 +138,7 @@ def _look_up(host: str, port: int, seconds: float) -> list[Address]:
         except (OSError, UnicodeError, ValueError) as error:
             answers.put(error)
         finally:
-            _resolving.release(owner)
+            _resolving.release(owner_key)
 
     # A daemon, so that a resolver that hangs does not keep the process from ending.
     threading.Thread(target=ask, name="resolve", daemon=True).start()

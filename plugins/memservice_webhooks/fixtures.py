@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from memservice.spi.webhooks import World
+from memservice.spi.webhooks import TransportFixture
 from memservice_webhooks.http import HttpTransport
 from memservice_webhooks.jsonl import JsonLinesTransport
 
@@ -57,12 +57,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def http_world() -> Iterator[World]:
+def http_fixture() -> Iterator[TransportFixture]:
     with _Receiver() as receiver:
         threading.Thread(target=receiver.serve_forever, args=(0.05,), daemon=True).start()
         refusing = map(receiver.url, ("/500", "/302", "/404", "/410"))
         try:
-            yield World(
+            yield TransportFixture(
                 transport=HttpTransport((LOOPBACK,), timeout_seconds=PATIENCE_SECONDS),
                 url=receiver.url(TAKES),
                 received=lambda: list(receiver.received),
@@ -77,7 +77,7 @@ def http_world() -> Iterator[World]:
 
 
 @contextmanager
-def jsonl_world(folder: Path) -> Iterator[World]:
+def jsonl_fixture(folder: Path) -> Iterator[TransportFixture]:
     (folder / "linked.jsonl").symlink_to(folder / "elsewhere")
     (folder / "dir.jsonl").mkdir()
     file = folder / "events.jsonl"
@@ -86,7 +86,7 @@ def jsonl_world(folder: Path) -> Iterator[World]:
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         return [(line["headers"], line["body"].encode()) for line in map(json.loads, lines)]
 
-    yield World(
+    yield TransportFixture(
         transport=JsonLinesTransport(str(folder)),
         url="jsonl:events",
         received=received,

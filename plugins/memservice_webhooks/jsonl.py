@@ -34,13 +34,13 @@ class JsonLinesTransport:
 
     def deliver(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
         began = time.monotonic()
-        found = _NAME.fullmatch(url)
-        if self._directory is None or found is None:
+        match = _NAME.fullmatch(url)
+        if self._directory is None or match is None:
             return Outcome(error="WEBHOOK_JSONL_DIRECTORY is not set, or the name is not valid")
         line = (json.dumps({"headers": dict(headers), "body": body.decode()}, sort_keys=True) + "\n").encode()
         error: str | None = None
         try:
-            with self._lock, open(self._directory / f"{found[1]}.jsonl", "a+b", buffering=0, opener=_append_only) as file:
+            with self._lock, open(self._directory / f"{match[1]}.jsonl", "a+b", buffering=0, opener=_append_only) as file:
                 line = _ends_line(file) + line
                 if (file.write(line) or 0) < len(line):
                     error = "the disk took only a part of the line"

@@ -13,13 +13,13 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from memservice.app import create_app
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import Task
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services.tasks import outbox
 from memservice.settings import load_settings
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.worker.runner import run
 from support.stores.stores import store_of, undone
 from support.stores.vector_stores import vector_store
@@ -99,11 +99,11 @@ class Api:
             assert loc in found, f"{loc} is not among {found}"
         return problems
 
-    def leave_no_work(self, view: View) -> None:
+    def leave_no_work(self, tx: Transaction) -> None:
         """Forget what is left to do in this workspace: a later test that lets all work be done would do it."""
-        found = view.workspaces.by_slug(self.workspace)
-        if found is not None:
-            view.rows.delete(Task, where(workspace_key=found.key))
+        workspace = tx.workspaces.by_slug(self.workspace)
+        if workspace is not None:
+            tx.rows.delete(Task, equals(workspace_key=workspace.key))
 
     def missing(self, answer: TestResponse, *named: str) -> None:
         """Look that the answer is a 404 whose text names what is missing."""
@@ -133,8 +133,8 @@ def app(runtime: Runtime) -> Flask:
         @made.after_request
         def settle(response: Response) -> Response:
             """What a worker would do within a moment: vectors outside the storage are written by tasks."""
-            with runtime.storage.read() as view:
-                ready = view.tasks.ready(runtime.clock(), 100)
+            with runtime.storage.read() as tx:
+                ready = tx.tasks.ready(runtime.clock(), 100)
             for unit in ready:
                 if unit.startswith(f"{outbox.EMBED}:"):
                     run(runtime, unit)

@@ -19,12 +19,12 @@ import pytest
 from api import test_auth_matrix, test_v1_auth_matrix, test_v2_auth_matrix
 from memservice.app import create_app
 from memservice.services.transfer import export
-from memservice.services.transfer.export import Wanted
+from memservice.services.transfer.export import ExportOptions
 from memservice.settings import load_settings
 from support.api.auth_world import Keyed, signed
 from support.stores.stores import sqlite_store_at
 
-EVERYTHING = Wanted(secrets=True)
+EVERYTHING = ExportOptions(secrets=True)
 WIDE = (0, 1, 8)
 """The keys, by their places, with which all bodies are tried: the workspace's, a peer's, and the mixed one."""
 SAID = "The vault opens with heliotrope"

@@ -9,7 +9,7 @@ import pytest
 
 from memservice.api.generations import GROUPS
 from memservice.api.routing import walk
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import Task
 from support.api.v1_world import First
 
@@ -53,10 +53,10 @@ def state(api: Api) -> Any:
 
 
 def _units(api: Api) -> list[str]:
-    with api.runtime.storage.read() as view:
-        place = view.workspaces.by_slug(api.workspace)
-        assert place is not None
-        return [task.unit for task in view.rows.page(Task, where(workspace_key=place.key))]
+    with api.runtime.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(api.workspace)
+        assert workspace is not None
+        return [task.unit for task in tx.rows.page(Task, equals(workspace_key=workspace.key))]
 
 
 def test_head_changes_nothing(api: Api, paths: list[str]) -> None:

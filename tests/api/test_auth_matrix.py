@@ -205,8 +205,8 @@ def unchanged(filled: tuple[Keyed, Places]) -> Iterator[tuple[Keyed, Places]]:
 
 
 def _contents(keyed: Keyed) -> list[Any]:
-    with keyed.runtime.storage.read() as view:
-        return [view.rows.page(spec.record) for spec in TABLES]
+    with keyed.runtime.storage.read() as tx:
+        return [tx.rows.page(spec.record) for spec in TABLES]
 
 
 def ask(keyed: Keyed, places: Places, name: str, authorization: str | None) -> tuple[int, str]:

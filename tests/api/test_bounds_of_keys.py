@@ -50,8 +50,8 @@ def conclude(keyed: Keyed, content: str, session: str | None = None) -> None:
 
 
 def notes(keyed: Keyed) -> int:
-    with keyed.runtime.storage.read() as view:
-        return view.rows.count(Metamessage, TRUE)
+    with keyed.runtime.storage.read() as tx:
+        return tx.rows.count(Metamessage, TRUE)
 
 
 class TestChatOfTheFirstGeneration:

@@ -363,7 +363,7 @@ class TestNarrowKeys:
 
     @pytest.fixture
     def alice(self, told: Api) -> Principal:
-        return Principal(workspace=told.workspace, peer="alice")
+        return Principal(workspace_id=told.workspace, peer_id="alice")
 
     def test_sessions_must_be_its_own(self, told: Api, alice: Principal) -> None:
         told.session("other")

@@ -123,7 +123,7 @@ def test_no_connection_is_held_while_the_reasoner_thinks(place: tuple[Api, Talke
 
     def write(request: AnswerRequest) -> Iterable[str]:
         # A write inside another transaction of this thread is an error, and so would be a lock that the question still holds.
-        yield api.runtime.storage.write(lambda view: str(view.workspaces.by_slug("w", lock=True) is not None))
+        yield api.runtime.storage.write(lambda tx: str(tx.workspaces.by_slug("w", lock=True) is not None))
 
     talker.say = write
     for path in ("/peers/alice/chat", "/chat"):

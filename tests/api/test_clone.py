@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import Member, Message, Session, Task
 from memservice.worker.polling import Worker
 
@@ -24,10 +24,10 @@ def clone(api: Api, session: str = "s", **query: str) -> Any:
 
 
 def stored(api: Api, session: str) -> tuple[Session, list[Message], list[Member]]:
-    with api.runtime.storage.read() as view:
-        found = view.workspaces.locate(api.workspace, session=session).session
+    with api.runtime.storage.read() as tx:
+        found = tx.workspaces.locate(api.workspace, session_id=session).session
         assert found is not None
-        return found, view.messages.run(found.key, 1, found.message_count), view.members.of_session(found.key, active=False)
+        return found, tx.messages.run(found.key, 1, found.message_count), tx.members.of_session(found.key, active=False)
 
 
 def listed(api: Api, session: str) -> list[Any]:
@@ -115,8 +115,8 @@ def test_a_clone_is_found_by_its_text_and_nothing_is_derived_from_it(api: Api) -
     everywhere = api.ok(api.post("/search", {"query": "sextants"}))
     assert {item["session_id"] for item in everywhere if "sextants" in item["content"]} == {"s", copy["id"]}
     session, _, _ = stored(api, copy["id"])
-    with api.runtime.storage.read() as view:
-        assert view.rows.count(Task, where(session_key=session.key)) == 0
+    with api.runtime.storage.read() as tx:
+        assert tx.rows.count(Task, equals(session_key=session.key)) == 0
     Worker(api.runtime).run_until_idle()
     assert api.ok(api.post("/conclusions/list"))["total"] == known
     assert api.ok(api.get(f"/sessions/{copy['id']}/summaries"))["short_summary"] is None

@@ -13,7 +13,7 @@ from memservice.services import indexing
 
 if TYPE_CHECKING:
     from api.conftest import Api
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
 
 pytestmark = [pytest.mark.every_storage, pytest.mark.every_index]
 
@@ -34,16 +34,16 @@ def draft(**fields: Any) -> dict[str, Any]:
 def derive(api: Api, source: str, level: str = "deductive") -> str:
     """Store a conclusion of this level that rests on `source`, as the background work does; its id."""
 
-    def change(view: View) -> str:
-        place = view.workspaces.by_slug(api.workspace)
-        assert place is not None
-        row = view.conclusions.by_uid(place.key, source)
+    def change(tx: Transaction) -> str:
+        workspace = tx.workspaces.by_slug(api.workspace)
+        assert workspace is not None
+        row = tx.conclusions.by_uid(workspace.key, source)
         assert row is not None
         made = replace(
             row, key=0, uid=new_uid(), level=level, source_ids=[source], content=f"so {row.content}", times_derived=3, fingerprint=new_uid()
         )
-        stored = view.conclusions.put([made])
-        indexing.index_conclusions(api.runtime, view, place.key, stored, indexing.embed_inline(api.runtime, [made.content]))
+        stored = tx.conclusions.put([made])
+        indexing.index_conclusions(api.runtime, tx, workspace.key, stored, indexing.embed_inline(api.runtime, [made.content]))
         return stored[0].uid
 
     return api.runtime.storage.write(change)
@@ -180,12 +180,12 @@ def test_deleted_ones_are_gone(api: Api) -> None:
 def test_superseded_ones_are_hidden_as_well(api: Api) -> None:
     made = api.conclude("alice", "bob", "old")[0]["id"]
 
-    def change(view: View) -> None:
-        place = view.workspaces.by_slug(api.workspace)
-        assert place is not None
-        row = view.conclusions.by_uid(place.key, made)
+    def change(tx: Transaction) -> None:
+        workspace = tx.workspaces.by_slug(api.workspace)
+        assert workspace is not None
+        row = tx.conclusions.by_uid(workspace.key, made)
         assert row is not None
-        view.conclusions.put([replace(row, state=SUPERSEDED)])
+        tx.conclusions.put([replace(row, state=SUPERSEDED)])
 
     api.runtime.storage.write(change)
     assert api.ids("/conclusions/list") == []

@@ -182,8 +182,8 @@ def test_conflict_09_what_goes_with_a_session_and_what_with_its_workspace(three:
     assert three.first.listed(f"{user}/collections") == [shelf]
     assert api.delete("").status_code // 100 == 2
     Worker(three.runtime).run_until_idle()
-    with three.runtime.storage.read() as view:
-        left = {row.uid for row in view.rows.page(Metamessage)} | {row.uid for row in view.rows.page(NamedCollection)}
+    with three.runtime.storage.read() as tx:
+        left = {row.uid for row in tx.rows.page(Metamessage)} | {row.uid for row in tx.rows.page(NamedCollection)}
     assert not {kept, shelf} & left
 
 

@@ -67,8 +67,8 @@ MISSING: list[tuple[str, str, Any]] = [
 
 
 def stored(api: Api) -> tuple[int, int, int]:
-    with api.runtime.storage.read() as view:
-        return view.rows.count(Workspace), view.rows.count(Session), view.rows.count(Peer)
+    with api.runtime.storage.read() as tx:
+        return tx.rows.count(Workspace), tx.rows.count(Session), tx.rows.count(Peer)
 
 
 @pytest.fixture(params=["unknown workspace", "empty workspace"])

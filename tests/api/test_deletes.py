@@ -12,7 +12,7 @@ from memservice.worker.polling import Worker
 
 if TYPE_CHECKING:
     from api.conftest import Api
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
 
 pytestmark = [pytest.mark.every_storage, pytest.mark.every_index]
 
@@ -127,10 +127,10 @@ def test_sessions_that_are_not_there_cannot_be_deleted(api: Api) -> None:
     api.missing(api.delete("/sessions/s"), "s", api.workspace)
     api.session("s")
 
-    def archive(view: View) -> None:
-        found = view.workspaces.locate(api.workspace, session="s").session
-        assert found is not None
-        view.sessions.save(replace(found, state=ARCHIVED))
+    def archive(tx: Transaction) -> None:
+        session = tx.workspaces.locate(api.workspace, session_id="s").session
+        assert session is not None
+        tx.sessions.save(replace(session, state=ARCHIVED))
 
     api.runtime.storage.write(archive)
     api.missing(api.delete("/sessions/s"), "s")
@@ -148,10 +148,10 @@ def test_a_workspace_with_active_sessions_stays(api: Api) -> None:
 def test_archived_sessions_do_not_hold_a_workspace(api: Api) -> None:
     api.say("s", ("alice", "hello"))
 
-    def archive(view: View) -> None:
-        found = view.workspaces.locate(api.workspace, session="s").session
-        assert found is not None
-        view.sessions.save(replace(found, state=ARCHIVED))
+    def archive(tx: Transaction) -> None:
+        session = tx.workspaces.locate(api.workspace, session_id="s").session
+        assert session is not None
+        tx.sessions.save(replace(session, state=ARCHIVED))
 
     api.runtime.storage.write(archive)
     delete_workspace(api)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memservice.app import create_app
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import Task
 from memservice.runtime import open_runtime
 from memservice.services.tasks import outbox
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def tasks(api: Api) -> list[Task]:
-    with api.runtime.storage.read() as view:
-        place = view.workspaces.by_slug(api.workspace)
-        assert place is not None
-        return view.rows.page(Task, where(kind=outbox.DREAM, workspace_key=place.key))
+    with api.runtime.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(api.workspace)
+        assert workspace is not None
+        return tx.rows.page(Task, equals(kind=outbox.DREAM, workspace_key=workspace.key))
 
 
 def dream(api: Api, **body: Any) -> Any:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memservice.api.encoding import encoder
 from memservice.api.schema import (
-    Shape,
+    BaseSchema,
     page_of,
 )
 from memservice.api.service_schemas import Health
@@ -122,7 +122,7 @@ def _pages(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Page[Any]]:
     return st.builds(Page, items=st.lists(items, max_size=3), total=st.integers(0, 99), page=st.integers(1, 9), size=st.integers(1, 100))
 
 
-ROWS: dict[type[Shape], st.SearchStrategy[Any]] = {
+ROWS: dict[type[BaseSchema], st.SearchStrategy[Any]] = {
     workspaces.Workspace: _workspaces,
     peers.Peer: _peers,
     sessions.Session: _sessions,
@@ -158,7 +158,7 @@ _APP = Flask(__name__)
 
 @pytest.mark.parametrize("schema", ROWS, ids=lambda schema: schema.__name__)
 @given(data=st.data())
-def test_equals_dump(schema: type[Shape], data: st.DataObject) -> None:
+def test_equals_dump(schema: type[BaseSchema], data: st.DataObject) -> None:
     row = data.draw(ROWS[schema])
     with _APP.test_request_context() as context:
         context.request.view_args = dict(PATH)

@@ -9,21 +9,21 @@ import pytest
 from marshmallow import Schema, ValidationError, fields
 
 from memservice.api.fields import (
-    MOST_TOLD,
-    Coded,
-    Flag,
-    ListOf,
-    MapOf,
-    Moment,
+    MAX_REPORTED,
+    Boolean,
+    DateTime,
+    Float,
+    Integer,
+    JsonObject,
+    List,
+    Map,
     Name,
-    Number,
-    Object,
+    Nested,
     OneOrMore,
-    Part,
-    Text,
-    Whole,
+    String,
+    TypedMessage,
 )
-from memservice.api.schema import Shape
+from memservice.api.schema import BaseSchema
 from memservice.api.validators import (
     Length,
     OneOf,
@@ -33,7 +33,7 @@ from memservice.api.validators import (
 
 
 def read(field: fields.Field[Any], value: object) -> Any:
-    return Shape.from_dict({"it": field})().load({"it": value})["it"]
+    return BaseSchema.from_dict({"it": field})().load({"it": value})["it"]
 
 
 def code(field: fields.Field[Any], value: object) -> str:
@@ -42,52 +42,52 @@ def code(field: fields.Field[Any], value: object) -> str:
     messages = caught.value.messages
     assert isinstance(messages, dict)
     (message,) = messages["it"]
-    assert isinstance(message, Coded)
+    assert isinstance(message, TypedMessage)
     return message.code
 
 
 @pytest.mark.parametrize("value", [True, "true", "TRUE", "True", "1", 1, 1.0, "on", "t", "y", "YES"])
 def test_what_is_true(value: object) -> None:
-    assert read(Flag(), value) is True
+    assert read(Boolean(), value) is True
 
 
 @pytest.mark.parametrize("value", [False, "false", "0", 0, 0.0, "off", "F", "n", "No"])
 def test_what_is_false(value: object) -> None:
-    assert read(Flag(), value) is False
+    assert read(Boolean(), value) is False
 
 
 @pytest.mark.parametrize("value", ["", "2", 2, -1, 0.5, "maybe", [], {}, None, " true"])
 def test_what_is_no_boolean(value: object) -> None:
-    assert code(Flag(), value) == "bool_parsing"
+    assert code(Boolean(), value) == "bool_parsing"
 
 
 @pytest.mark.parametrize(
     ("value", "number"), [(5, 5), ("5", 5), (5.0, 5), ("5.0", 5), (" 5 ", 5), ("-5", -5), ("+5", 5), (2**63 - 1, 2**63 - 1)]
 )
 def test_integers(value: object, number: int) -> None:
-    read_value = read(Whole(), value)
+    read_value = read(Integer(), value)
     assert read_value == number
     assert type(read_value) is int
 
 
 @pytest.mark.parametrize("value", ["", "x", 5.5, "5.5", True, None, [], "1e3", "1_000", "٣", 2**63, "9" * 5_000, float("1e300"), "0x10"])
 def test_what_is_no_integer(value: object) -> None:
-    assert code(Whole(), value) == "int_parsing"
+    assert code(Integer(), value) == "int_parsing"
 
 
 @pytest.mark.parametrize(("value", "number"), [(0.5, 0.5), ("0.5", 0.5), (1, 1.0), ("1e-3", 0.001)])
 def test_numbers(value: object, number: float) -> None:
-    assert read(Number(), value) == number
+    assert read(Float(), value) == number
 
 
 @pytest.mark.parametrize("value", ["", "x", "nan", "inf", "-Infinity", True, None, [], "1e400", 10**400])
 def test_what_is_no_number(value: object) -> None:
-    assert code(Number(), value) == "float_parsing"
+    assert code(Float(), value) == "float_parsing"
 
 
 @pytest.mark.parametrize("value", [5, 1.5, True, None, [], {}, b"x"])
 def test_text_is_made_from_nothing_else(value: object) -> None:
-    assert code(Text(), value) == "string_type"
+    assert code(String(), value) == "string_type"
 
 
 def test_names_hold_no_nul() -> None:
@@ -96,28 +96,28 @@ def test_names_hold_no_nul() -> None:
 
 
 def test_times_are_utc() -> None:
-    assert read(Moment(), "2024-01-01T02:00:00+02:00") == datetime(2024, 1, 1, tzinfo=UTC)
-    assert read(Moment(), 0) == datetime(1970, 1, 1, tzinfo=UTC)
-    assert code(Moment(), "soon") == "datetime_parsing"
+    assert read(DateTime(), "2024-01-01T02:00:00+02:00") == datetime(2024, 1, 1, tzinfo=UTC)
+    assert read(DateTime(), 0) == datetime(1970, 1, 1, tzinfo=UTC)
+    assert code(DateTime(), "soon") == "datetime_parsing"
 
 
 def test_bounds_have_kinds() -> None:
-    assert code(Text(validate=Length(2, 3)), "a") == "string_too_short"
-    assert code(Text(validate=Length(2, 3)), "abcd") == "string_too_long"
-    assert code(ListOf(Text(), validate=Length(1, 1)), []) == "too_short"
-    assert code(ListOf(Text(), validate=Length(1, 1)), ["a", "b"]) == "too_long"
-    assert code(Whole(validate=Range(1, 2)), 0) == "greater_than_equal"
-    assert code(Whole(validate=Range(1, 2)), 3) == "less_than_equal"
-    assert code(Text(validate=OneOf("a", "b")), "c") == "literal_error"
-    assert code(Text(validate=Pattern("^[a-z]+$")), "a\n") == "string_pattern_mismatch"
-    assert code(Object(), []) == "dict_type"
-    assert code(ListOf(Text()), "abc") == "list_type"
-    assert code(ListOf(Text()), {"a": 1}) == "list_type"
+    assert code(String(validate=Length(2, 3)), "a") == "string_too_short"
+    assert code(String(validate=Length(2, 3)), "abcd") == "string_too_long"
+    assert code(List(String(), validate=Length(1, 1)), []) == "too_short"
+    assert code(List(String(), validate=Length(1, 1)), ["a", "b"]) == "too_long"
+    assert code(Integer(validate=Range(1, 2)), 0) == "greater_than_equal"
+    assert code(Integer(validate=Range(1, 2)), 3) == "less_than_equal"
+    assert code(String(validate=OneOf("a", "b")), "c") == "literal_error"
+    assert code(String(validate=Pattern("^[a-z]+$")), "a\n") == "string_pattern_mismatch"
+    assert code(JsonObject(), []) == "dict_type"
+    assert code(List(String()), "abc") == "list_type"
+    assert code(List(String()), {"a": 1}) == "list_type"
 
 
 def test_problems_inside_are_placed_inside() -> None:
-    class Inner(Shape):
-        x = Whole(required=True)
+    class Inner(BaseSchema):
+        x = Integer(required=True)
 
     def messages(field: fields.Field[Any], value: object) -> Any:
         with pytest.raises(ValidationError) as caught:
@@ -125,8 +125,8 @@ def test_problems_inside_are_placed_inside() -> None:
         assert isinstance(caught.value.messages, dict)
         return caught.value.messages["it"]
 
-    assert list(messages(MapOf(Part(Inner)), {"a": {"x": 1}, "b": {}, "c": 5})) == ["b", "c"]
-    assert list(messages(ListOf(Part(Inner)), [{"x": 1}, {}])) == [1]
+    assert list(messages(Map(Nested(Inner)), {"a": {"x": 1}, "b": {}, "c": 5})) == ["b", "c"]
+    assert list(messages(List(Nested(Inner)), [{"x": 1}, {}])) == [1]
     assert list(messages(OneOrMore(3), ["a", 1, None])) == [1, 2]
 
 
@@ -139,8 +139,8 @@ def test_one_or_more() -> None:
 
 
 def test_required_and_unknown() -> None:
-    class Inner(Shape):
-        x = Text(required=True)
+    class Inner(BaseSchema):
+        x = String(required=True)
 
     assert isinstance(Inner(), Schema)
     assert Inner().load({"x": "a", "y": 1}) == {"x": "a"}
@@ -150,7 +150,7 @@ def test_required_and_unknown() -> None:
     assert caught.value.messages["x"][0].code == "missing"
 
 
-class Looked(Text):
+class Looked(String):
     """Counts what it was asked to read."""
 
     number = 0
@@ -163,22 +163,22 @@ class Looked(Text):
 def test_a_list_that_is_too_long_is_refused_unread() -> None:
     """A small body can name a million entries, each of which would be looked at, and told of."""
     inner = Looked()
-    assert code(ListOf(inner, validate=Length(1, 100)), [None] * 1000) == "too_long"
+    assert code(List(inner, validate=Length(1, 100)), [None] * 1000) == "too_long"
     assert inner.number == 0
 
 
-@pytest.mark.parametrize("field", [ListOf(Text()), MapOf(Part(Shape))])
+@pytest.mark.parametrize("field", [List(String()), Map(Nested(BaseSchema))])
 def test_so_many_wrong_entries_are_told_and_no_more(field: fields.Field[Any]) -> None:
     given = dict.fromkeys(map(str, range(1000)), 5)
     with pytest.raises(ValidationError) as caught:
-        read(field, given if isinstance(field, MapOf) else list(given.values()))
+        read(field, given if isinstance(field, Map) else list(given.values()))
     assert isinstance(caught.value.messages, dict)
     told = caught.value.messages["it"]
-    assert (len(told), list(told)[-1]) == (MOST_TOLD, "99" if isinstance(field, MapOf) else 99)
+    assert (len(told), list(told)[-1]) == (MAX_REPORTED, "99" if isinstance(field, Map) else 99)
 
 
 def test_wrong_entries_among_good_ones_are_told_by_their_place() -> None:
     with pytest.raises(ValidationError) as caught:
-        read(ListOf(Text()), ["a", 5, "b", None])
+        read(List(String()), ["a", 5, "b", None])
     assert isinstance(caught.value.messages, dict)
     assert list(caught.value.messages["it"]) == [1, 3]

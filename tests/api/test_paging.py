@@ -154,7 +154,8 @@ def test_bodies_of_listings_are_optional(api: Api, listing: str, subtests: pytes
 @every_body_listing
 def test_filters_must_be_an_object(api: Api, listing: str, subtests: pytest.Subtests) -> None:
     _, path = LISTINGS[listing]
-    for filters in ("x", 1, [], True):
+    wrong: tuple[object, ...] = ("x", 1, [], True)
+    for filters in wrong:
         with subtests.test(filters=filters):
             api.refused(api.post(path, {"filters": filters}), ["body", "filters"])
 

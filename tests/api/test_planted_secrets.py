@@ -23,7 +23,7 @@ from memservice.domain.records import SHORT, Message, Summary
 from memservice.runtime import utc_now
 from memservice.services.auth import api_keys as key_services
 from memservice.services.auth.principal import Principal
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from support.api.auth_world import Keyed, signed
 
 T = TypeVar("T")
@@ -196,17 +196,17 @@ def plant(keyed: Keyed) -> World:
     ]
     derived = hold("alice", "alice", "alice holds, derived in room", "room")
 
-    def further(view: View) -> None:
-        place = view.workspaces.by_slug("acme")
-        assert place is not None
-        row = view.conclusions.by_uid(place.key, derived)
+    def further(tx: Transaction) -> None:
+        workspace = tx.workspaces.by_slug("acme")
+        assert workspace is not None
+        row = tx.conclusions.by_uid(workspace.key, derived)
         assert row is not None
-        view.conclusions.put([replace(row, level="deductive", source_ids=held[:1])])
+        tx.conclusions.put([replace(row, level="deductive", source_ids=held[:1])])
         for name in ("room", "hall"):
-            found = view.sessions.by_slug(place.key, name)
-            assert found is not None
-            (newest,) = view.messages.run(found.key, found.message_count, found.message_count)
-            view.summaries.save(_summary(newest, f"A {secret(f'summary of {name}')}."))
+            session = tx.sessions.by_slug(workspace.key, name)
+            assert session is not None
+            (newest,) = tx.messages.run(session.key, session.message_count, session.message_count)
+            tx.summaries.save(_summary(newest, f"A {secret(f'summary of {name}')}."))
 
     keyed.runtime.storage.write(further)
 
@@ -231,7 +231,7 @@ def plant(keyed: Keyed) -> World:
     say("room", "alice", "there: said in room", there)
     hold("alice", "alice", "there: alice holds", None, there)
     labelled = key_services.mint(
-        keyed.runtime, Principal(admin=True), key_services.Wanted(workspace="acme"), label=SECRETS["label of a key"]
+        keyed.runtime, Principal(admin=True), key_services.KeyRequest(workspace_id="acme"), label=SECRETS["label of a key"]
     )
 
     claims: dict[str, dict[str, Any]] = {
@@ -308,11 +308,11 @@ def undo_writes(keyed: Keyed) -> None:
     storage = keyed.runtime.storage
     write = storage.write
 
-    def undone(change: Callable[[View], T]) -> T:
+    def undone(change: Callable[[Transaction], T]) -> T:
         results: list[T] = []
 
-        def and_back(view: View) -> None:
-            results.append(change(view))
+        def and_back(tx: Transaction) -> None:
+            results.append(change(tx))
             raise _Undo
 
         with pytest.raises(_Undo):

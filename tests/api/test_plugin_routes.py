@@ -73,7 +73,7 @@ def opened(client: FlaskClient, key: str | None) -> set[str]:
     return {path for path, status in statuses.items() if status == 200}
 
 
-def minted(rt: Runtime, wanted: api_keys.Wanted) -> str:
+def minted(rt: Runtime, wanted: api_keys.KeyRequest) -> str:
     return api_keys.mint(rt, Principal(admin=True), wanted).token
 
 
@@ -87,10 +87,10 @@ def test_routes_are_closed_unless_they_declare_otherwise(tmp_path: Path, caplog:
     assert "/admin" not in caplog.text
     assert opened(client, None) == opened(client, "none") == FREE
     assert plugin.ran == 2 * ["before", "open", "before", "inherits", "before"], "nothing of the plugin runs for those turned away"
-    assert opened(client, minted(rt, api_keys.Wanted(workspace="w"))) == FREE | {"/of/w"}
+    assert opened(client, minted(rt, api_keys.KeyRequest(workspace_id="w"))) == FREE | {"/of/w"}
     for narrow in ({"workspace_id": "v"}, {"workspace_id": "w", "peer_id": "p"}, {"workspace_id": "w", "session_id": "s"}):
-        assert opened(client, minted(rt, api_keys.Wanted(**narrow))) == FREE, narrow
-    assert opened(client, minted(rt, api_keys.Wanted())) == set(PATHS)
+        assert opened(client, minted(rt, api_keys.KeyRequest(**narrow))) == FREE, narrow
+    assert opened(client, minted(rt, api_keys.KeyRequest())) == set(PATHS)
 
 
 def test_without_authentication_they_are_open_but_not_to_pages_of_others(tmp_path: Path) -> None:

@@ -96,10 +96,10 @@ def test_all_failures_or_some_are_tried_again_with_all_their_tries(failing: Fail
     assert failing.retry().json == {"retried": 3}
     failing.work(fails=False)
     assert failing.failures()["total"] == 0
-    with failing.rt.storage.read() as view:
+    with failing.rt.storage.read() as tx:
         from memservice.domain.records import Conclusion
 
-        assert sorted(row.content for row in view.rows.page(Conclusion)) == ["I was in s.", "I was in t.", "I was in u."]
+        assert sorted(row.content for row in tx.rows.page(Conclusion)) == ["I was in s.", "I was in t.", "I was in u."]
 
 
 def test_an_id_that_is_no_failure_is_told_and_nothing_is_tried(failing: Failing) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from api.conftest import Api
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
 
 pytestmark = [pytest.mark.every_storage, pytest.mark.every_index]
 
@@ -24,12 +24,12 @@ MESSAGE = ["id", "content", "peer_id", "session_id", "metadata", "created_at", "
 def summarize(api: Api, session: str, kind: str, content: str, message: dict[str, Any], tokens: int) -> None:
     """Store a summary up to this message, as the background work does."""
 
-    def change(view: View) -> None:
-        found = view.workspaces.locate(api.workspace, session=session).session
+    def change(tx: Transaction) -> None:
+        found = tx.workspaces.locate(api.workspace, session_id=session).session
         assert found is not None
-        covered = view.messages.by_uid(found.key, message["id"])
+        covered = tx.messages.by_uid(found.key, message["id"])
         assert covered is not None
-        view.summaries.save(
+        tx.summaries.save(
             Summary(
                 workspace_key=found.workspace_key,
                 session_key=found.key,

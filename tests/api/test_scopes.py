@@ -14,7 +14,7 @@ from memservice.worker.polling import Worker
 
 if TYPE_CHECKING:
     from api.conftest import Api
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
 
 pytestmark = pytest.mark.every_index
 
@@ -106,12 +106,12 @@ def test_a_name_that_a_peer_has_is_a_conflict(api: Api) -> None:
     """Only the name and the kind together make a scope: an older peer of such a name stays an ordinary one."""
     api.session("s", peers={"alice": {}})
 
-    def rename(view: View) -> None:
-        place = view.workspaces.by_slug(api.workspace)
-        assert place is not None
-        alice = view.peers.by_slug(place.key, "alice")
+    def rename(tx: Transaction) -> None:
+        workspace = tx.workspaces.by_slug(api.workspace)
+        assert workspace is not None
+        alice = tx.peers.by_slug(workspace.key, "alice")
         assert alice is not None
-        view.peers.put([replace(alice, key=0, uid="u" * 21, v1_name="other", slug="scope.taken")])
+        tx.peers.put([replace(alice, key=0, uid="u" * 21, v1_name="other", slug="scope.taken")])
 
     api.runtime.storage.write(rename)
     assert "scope.taken" in api.ok(api.post("/scopes", {"id": "taken"}), 409)["detail"]
@@ -413,10 +413,10 @@ def test_what_is_refused_changes_nothing(api: Api) -> None:
     assert sorted(api.ids("/peers/list", {"kind": "all"})) == ["alice", "scope.x"]
     assert api.ids("/scopes/x/sessions/list") == ["s"]
     assert api.ids("/sessions/s/messages/list") != []
-    with api.runtime.storage.read() as view:
-        place = view.workspaces.by_slug(api.workspace)
-        assert place is not None
-        found: list[Peer] = view.peers.page(place.key)
-        entries = view.rows.count(ScopeSession)
+    with api.runtime.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(api.workspace)
+        assert workspace is not None
+        found: list[Peer] = tx.peers.page(workspace.key)
+        entries = tx.rows.count(ScopeSession)
     assert [peer.configuration for peer in found if peer.slug == "scope.x"] == [{"observe_me": False}]
     assert entries >= 1

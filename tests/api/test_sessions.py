@@ -11,16 +11,16 @@ from memservice.domain.records import DELETING
 
 if TYPE_CHECKING:
     from api.conftest import Api
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
 
 
 def begin_deletion(api: Api, session: str) -> None:
     """Put the session in the state in which it waits for its erasure."""
 
-    def change(view: View) -> None:
-        found = view.workspaces.locate(api.workspace, session=session).session
+    def change(tx: Transaction) -> None:
+        found = tx.workspaces.locate(api.workspace, session_id=session).session
         assert found is not None
-        view.sessions.save(replace(found, state=DELETING))
+        tx.sessions.save(replace(found, state=DELETING))
 
     api.runtime.storage.write(change)
 

@@ -67,10 +67,10 @@ def test_an_older_card_is_still_read(talk: Three) -> None:
     talk.newest.ok(talk.newest.put("/peers/alice/card", {"peer_card": ["short"]}))
     longer = ["y" * 5_000]
 
-    def lengthen(view: Any) -> None:
-        alice = view.peers.by_slug(view.workspaces.by_slug(talk.workspace).key, ALICE)
+    def lengthen(tx: Any) -> None:
+        alice = tx.peers.by_slug(tx.workspaces.by_slug(talk.workspace).key, ALICE)
         at = talk.runtime.clock()
-        view.cards.save(
+        tx.cards.save(
             Card(workspace_key=alice.workspace_key, observer_key=alice.key, target=ALICE, lines=longer, given=longer, updated_at=at)
         )
 

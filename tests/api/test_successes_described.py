@@ -26,7 +26,7 @@ from memservice.runtime import Runtime
 from memservice.services import indexing
 from memservice.settings import load_settings
 from memservice.spi.reasoner import Answered, AnswerRequest, Consolidated, ConsolidateRequest
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.spi.toolbox import Step, ToolUse
 from memservice.worker.polling import Worker
 from support.api.documents import document
@@ -148,19 +148,19 @@ class Story:
         self.work()
         self.do("PUT", "…/peers/alice/card", {"peer_card": ["Likes tea"]})
 
-    def reason(self, view: View) -> None:
+    def reason(self, tx: Transaction) -> None:
         """What a dream and a model leave."""
-        place = view.workspaces.by_slug("w")
-        assert place is not None
-        row = view.conclusions.by_uid(place.key, self.conclusion)
+        workspace = tx.workspaces.by_slug("w")
+        assert workspace is not None
+        row = tx.conclusions.by_uid(workspace.key, self.conclusion)
         assert row is not None
         made = replace(row, key=0, uid=new_uid(), level="deductive", source_ids=[row.uid], content="tea it is", fingerprint=new_uid())
-        stored = view.conclusions.put([made])
+        stored = tx.conclusions.put([made])
         self.deduction = stored[0].uid
-        indexing.index_conclusions(self.rt, view, place.key, stored, indexing.embed_inline(self.rt, [made.content]))
+        indexing.index_conclusions(self.rt, tx, workspace.key, stored, indexing.embed_inline(self.rt, [made.content]))
         now = self.rt.clock()
         call = Usage(day=now.date().isoformat(), task="chat", provider="p", model="m", outcome="success", created_at=now)
-        view.usage.add([replace(call, workspace_key=place.key, input_tokens=1)])
+        tx.usage.add([replace(call, workspace_key=workspace.key, input_tokens=1)])
 
     def read(self) -> None:
         for listed in ("/v3/workspaces", "…/peers", "…/sessions", "…/scopes", "…/conclusions"):

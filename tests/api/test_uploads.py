@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from werkzeug.test import TestResponse
 
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import Message
 from support.services.files import DOCX, PDF, docx_of, pdf_of
 
@@ -42,10 +42,10 @@ def listed(api: Api) -> list[Any]:
 
 
 def internals(api: Api) -> list[dict[str, Any]]:
-    with api.runtime.storage.read() as view:
-        place = view.workspaces.by_slug(api.workspace)
-        assert place is not None
-        return [message.internal for message in view.rows.page(Message, where(workspace_key=place.key))]
+    with api.runtime.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(api.workspace)
+        assert workspace is not None
+        return [message.internal for message in tx.rows.page(Message, equals(workspace_key=workspace.key))]
 
 
 def test_a_text_file_is_one_message(api: Api) -> None:

@@ -209,9 +209,9 @@ def test_a_collection_goes_with_its_documents(first: First, shelf: str) -> None:
 
 
 def _counts(first: First) -> dict[str, int]:
-    with first.api.runtime.storage.read() as view:
+    with first.api.runtime.storage.read() as tx:
         tables = {"documents": Document, "collections": NamedCollection, "notes": Metamessage}
-        return {name: view.rows.count(record) for name, record in tables.items()}
+        return {name: tx.rows.count(record) for name, record in tables.items()}
 
 
 def test_documents_of_a_collection_are_seen_by_nobody_else(first: First, user: str, shelf: str) -> None:

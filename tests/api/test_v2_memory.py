@@ -15,7 +15,7 @@ import pytest
 from api.test_recall import summarize
 from memservice.domain.ids import new_uid
 from memservice.domain.records import DEDUCTIVE, INDUCTIVE, LONG, SHORT, Conclusion
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from support.api.second import Second
 from support.api.second import second as second
 from support.api.talker import Talker, talking
@@ -160,14 +160,14 @@ class TestCards:
 def derived(second: Second, level: str, content: str, **internal: Any) -> None:
     """A conclusion as the worker would derive it from those of peer a about itself."""
 
-    def change(view: View) -> None:
-        place = view.workspaces.by_slug(second.workspace)
-        assert place is not None
-        (first, *_) = view.conclusions.page(place.key)
+    def change(tx: Transaction) -> None:
+        workspace = tx.workspaces.by_slug(second.workspace)
+        assert workspace is not None
+        (first, *_) = tx.conclusions.page(workspace.key)
         row: Conclusion = replace(
             first, key=0, uid=new_uid(), level=level, content=content, fingerprint=content, session=None, session_key=None
         )
-        view.conclusions.put([replace(row, internal=internal, source_ids=[first.uid], message_keys=[])])
+        tx.conclusions.put([replace(row, internal=internal, source_ids=[first.uid], message_keys=[])])
 
     second.runtime.storage.write(change)
 
@@ -329,13 +329,13 @@ class TestObservations:
         second.conclude("a", "a", "seen", session="s")
         second.ok(second.newest.post("/scopes", {"id": "team"}), 201)
 
-        def copied(view: View) -> None:
-            place = view.workspaces.by_slug(second.workspace)
-            assert place is not None
-            scope = view.peers.by_slug(place.key, "scope.team")
-            (row,) = view.conclusions.page(place.key)
+        def copied(tx: Transaction) -> None:
+            workspace = tx.workspaces.by_slug(second.workspace)
+            assert workspace is not None
+            scope = tx.peers.by_slug(workspace.key, "scope.team")
+            (row,) = tx.conclusions.page(workspace.key)
             assert scope is not None
-            view.conclusions.put([replace(row, key=0, uid=new_uid(), observer_key=scope.key, observer=scope.slug)])
+            tx.conclusions.put([replace(row, key=0, uid=new_uid(), observer_key=scope.key, observer=scope.slug)])
 
         second.runtime.storage.write(copied)
         assert second.ok(second.newest.post("/conclusions/list"))["total"] == 2

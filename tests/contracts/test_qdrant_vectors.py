@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from qdrant_client import QdrantClient
 
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 from memservice.spi.vectors import VectorIndex
 from memservice.testing.indexes import Engine
 from memservice.testing.vectors import OURS, THEIRS, WIDE, VectorIndexContract, at_angle, keys, row
@@ -60,7 +60,7 @@ def test_workspaces_share_a_collection_and_nothing_else(client: QdrantClient, pl
     index.upsert(None, THEIRS, [row(1, 0), row(3, 0)])
     ours = [each.name for each in client.get_collections().collections if each.name.startswith(f"{name}_")]
     assert ours == [collection_of(name, OURS)] == [collection_of(name, THEIRS)]
-    assert keys(index.query(None, OURS, at_angle(0), 9, Where())) == [1, 2]
+    assert keys(index.query(None, OURS, at_angle(0), 9, IndexFilter())) == [1, 2]
     index.drop(None, OURS)
     assert (index.count(None, OURS), index.count(None, THEIRS)) == (0, 2)
 
@@ -69,7 +69,7 @@ def test_a_collection_that_the_server_lost_is_begun_anew(client: QdrantClient, p
     index = QdrantVectorIndex(client, place, name)
     index.upsert(None, OURS, [row(1)])
     client.delete_collection(collection_of(name, OURS))
-    assert index.query(None, OURS, at_angle(0), 9, Where()) == []
+    assert index.query(None, OURS, at_angle(0), 9, IndexFilter()) == []
     assert (index.count(None, OURS), index.keys(None, OURS), index.fetch(None, OURS, [1])) == (0, [], {})
     index.delete(None, OURS, [1])
     client.delete_collection(collection_of(name, OURS))

@@ -16,7 +16,7 @@ from memservice.domain.records import Space
 from memservice.plugins import load_plugins
 from memservice.spi.index_filter import (
     EVERYTHING,
-    Where,
+    IndexFilter,
 )
 from memservice.spi.providers import Context
 from memservice.spi.vectors import VectorIndex, VectorRow
@@ -71,9 +71,9 @@ def test_filters_lose_nothing_in_a_large_space(client: Redis, name: str) -> None
     index.upsert(None, wide, [row(n + 10_001, vector=each, session=2) for n, each in enumerate(far)])
     asked = np.ones(16, np.float32)
     exact = index_at(client, name, exact_up_to=10_000)
-    for narrowed in (Where(sessions=(2,)), Where(sessions=(2, 3), since=None), EVERYTHING):
-        found = index.query(None, wide, asked, 20, narrowed)
-        best = exact.query(None, wide, asked, 20, narrowed)
+    for index_filter in (IndexFilter(sessions=(2,)), IndexFilter(sessions=(2, 3), since=None), EVERYTHING):
+        found = index.query(None, wide, asked, 20, index_filter)
+        best = exact.query(None, wide, asked, 20, index_filter)
         assert len(found) == 20
         shared = {hit.key for hit in found} & {hit.key for hit in best}
         assert len(shared) >= 19
@@ -83,11 +83,11 @@ def test_filters_lose_nothing_in_a_large_space(client: Redis, name: str) -> None
 def test_no_value_is_syntax_or_part_of_another(one: str, other: str) -> None:
     about = VectorRow(1, "u", np.ones(2, np.float32), level=one)
     stored = attributes.attributes(about).encode()
-    asked = attributes.expression(Where(levels=(other,)))
+    asked = attributes.expression(IndexFilter(levels=(other,)))
     assert asked is not None
     inside = asked.removeprefix(".l in ['<").removesuffix(">']")
     assert set(inside) <= set("0123456789abcdef")
-    assert attributes.fits(stored, Where(levels=(other,))) == (one == other)
+    assert attributes.fits(stored, IndexFilter(levels=(other,))) == (one == other)
 
 
 def test_spaces_of_another_installation_are_apart(client: Redis, name: str) -> None:

@@ -14,7 +14,7 @@ from marshmallow import Schema, fields
 
 from memservice.domain import records as r
 from memservice.domain.errors import ConfigurationError
-from memservice.domain.filters.ast import where
+from memservice.domain.filters.ast import equals
 from memservice.plugins import load_plugins
 from memservice.spi.capabilities import Capability
 from memservice.spi.providers import Context, StorageProvider, VectorIndexProvider
@@ -119,9 +119,9 @@ def test_stores_of_tests_in_one_database_are_apart_and_gone_afterwards(database:
                 storage: Storage = opened()
                 closing.callback(storage.close)
                 storage.migrate()
-                storage.write(lambda view, n=n: view.rows.put([r.Fact(name=f"store {n}", value="")]))  # type: ignore[misc]
-                with storage.read() as view:
-                    assert [fact.name for fact in view.rows.page(r.Fact, where())] == [f"store {n}"]
+                storage.write(lambda tx, n=n: tx.rows.put([r.Fact(name=f"store {n}", value="")]))  # type: ignore[misc]
+                with storage.read() as tx:
+                    assert [fact.name for fact in tx.rows.page(r.Fact, equals())] == [f"store {n}"]
             assert len(connection.execute(SCHEMAS).fetchall()) == 2
         assert connection.execute(SCHEMAS).fetchall() == []
         assert connection.execute("SELECT 1 FROM pg_class WHERE relnamespace = 'public'::regnamespace").fetchall() == []

@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from memservice.testing.webhooks import WebhookTransportContract, World
+from memservice.testing.webhooks import TransportFixture, WebhookTransportContract
 from memservice_webhooks.fixtures import (
-    http_world,
-    jsonl_world,
+    http_fixture,
+    jsonl_fixture,
 )
 
 
 class TestHttp(WebhookTransportContract):
     @pytest.fixture
-    def world(self) -> Iterator[World]:
-        with http_world() as made:
+    def world(self) -> Iterator[TransportFixture]:
+        with http_fixture() as made:
             yield made
 
 
 class TestJsonLines(WebhookTransportContract):
     @pytest.fixture
-    def world(self, tmp_path: Path) -> Iterator[World]:
-        with jsonl_world(tmp_path) as made:
+    def world(self, tmp_path: Path) -> Iterator[TransportFixture]:
+        with jsonl_fixture(tmp_path) as made:
             yield made

@@ -21,8 +21,8 @@ def storage(*points: str, log: Path | None = None) -> FailpointStorage:
 
 
 def fact(made: FailpointStorage, name: str) -> str | None:
-    with made.read() as view:
-        return view.facts.get(name)
+    with made.read() as tx:
+        return tx.facts.get(name)
 
 
 @pytest.mark.parametrize("text", ["kill:before:3", "stop:begin:1@worker", "refuse:before:12"])
@@ -47,10 +47,10 @@ def test_points_are_for_the_processes_that_they_name() -> None:
 @pytest.mark.parametrize("place", ["begin", "before"])
 def test_a_refused_write_stores_nothing_and_the_others_everything(place: str) -> None:
     made = storage(f"refuse:{place}:2")
-    made.write(lambda view: view.facts.set("first", "1"))
+    made.write(lambda tx: tx.facts.set("first", "1"))
     with pytest.raises(Unavailable, match="fail-point refuse"):
-        made.write(lambda view: view.facts.set("second", "2"))
-    made.write(lambda view: view.facts.set("third", "3"))
+        made.write(lambda tx: tx.facts.set("second", "2"))
+    made.write(lambda tx: tx.facts.set("third", "3"))
     assert [fact(made, name) for name in ("first", "second", "third")] == ["1", None, "3"]
     assert made.writes == 3
 
@@ -59,9 +59,9 @@ def test_a_point_is_passed_once_the_log_has_it(tmp_path: Path) -> None:
     log = tmp_path / "log"
     made = storage("refuse:before:1", log=log)
     with pytest.raises(Unavailable):
-        made.write(lambda view: view.facts.set("first", "1"))
+        made.write(lambda tx: tx.facts.set("first", "1"))
     again = storage("refuse:before:1", log=log)
-    again.write(lambda view: view.facts.set("first", "1"))
+    again.write(lambda tx: tx.facts.set("first", "1"))
     assert fact(again, "first") == "1"
     assert log.read_text(encoding="utf-8") == "refuse:before:1\n"
 

@@ -67,10 +67,10 @@ def opened(uri: str, folder: Path) -> Runtime:
 
 def found_in(rt: Runtime) -> tuple[Held, Covered]:
     """Conclusions, and the position that each summary covers, without ids and times."""
-    with rt.storage.read() as view:
-        held = [(c.observer, c.observed, str(c.session), c.content, c.times_derived) for c in view.rows.page(Conclusion)]
-        sessions = {session.key: session.slug for session in view.rows.page(Session)}
-        last = {summary: view.messages.by_keys([summary.message_key])[summary.message_key].seq for summary in view.rows.page(Summary)}
+    with rt.storage.read() as tx:
+        held = [(c.observer, c.observed, str(c.session), c.content, c.times_derived) for c in tx.rows.page(Conclusion)]
+        sessions = {session.key: session.slug for session in tx.rows.page(Session)}
+        last = {summary: tx.messages.by_keys([summary.message_key])[summary.message_key].seq for summary in tx.rows.page(Summary)}
     return sorted(held), sorted((sessions[summary.session_key], summary.kind, seq) for summary, seq in last.items())
 
 
@@ -101,9 +101,9 @@ def survive(serve: Serve, folder: Path, kills: int, seed: int, uri: str | None =
     assert [writer.wrong for writer in writers] == [[], [], [], []]
 
     rt = opened(service.uri, folder)
-    with rt.storage.read() as view:
-        sessions = view.rows.page(Session)
-        stored = {session.slug: view.messages.run(session.key, 1, session.message_count + 10) for session in sessions}
+    with rt.storage.read() as tx:
+        sessions = tx.rows.page(Session)
+        stored = {session.slug: tx.messages.run(session.key, 1, session.message_count + 10) for session in sessions}
     for session in sessions:
         said = stored[session.slug]
         assert [message.seq for message in said] == list(range(1, session.message_count + 1)), "positions are dense"

@@ -55,7 +55,7 @@ def test_the_protocols_are_those_that_there_are() -> None:
 
 def test_settings_and_bounds_are_the_codes() -> None:
     from memservice_http.client import MAX_ANSWER, SECONDS
-    from memservice_minilm.embedder import LONGEST
+    from memservice_minilm.embedder import MAX_TOKENS
 
     text = PAGE.read_text(encoding="utf-8")
     known = tree(Settings).by_variable
@@ -63,5 +63,5 @@ def test_settings_and_bounds_are_the_codes() -> None:
         assert name in known, name
     assert f"at most {SECONDS:g} seconds" in text
     assert f"at most {MAX_ANSWER // 2**20} MiB" in text
-    assert f"first {LONGEST} tokens" in text
+    assert f"first {MAX_TOKENS} tokens" in text
     assert f"`SEARCH_EMBED_TIMEOUT_SECONDS` ({known['SEARCH_EMBED_TIMEOUT_SECONDS'].default:g})" in text

@@ -9,7 +9,7 @@ from pathlib import Path
 from memservice.settings import Settings
 from memservice.settings.service import Db
 from memservice_postgres.settings import PostgresSettings
-from memservice_postgres.vector_indexes import LARGE, MOST_FULL, MOST_HALF
+from memservice_postgres.vector_indexes import LARGE, MAX_FULL, MAX_HALF
 from memservice_postgres.vectors import EXACT
 
 
@@ -29,5 +29,5 @@ def test_the_numbers_are_those_of_the_code(root: Path) -> None:
     text = " ".join(page(root).split())
     assert f"one by one up to {LARGE:,};" in text
     assert f"filters that leave {EXACT:,} rows or fewer are always exact" in text
-    assert f"more than {MOST_FULL:,} dimensions" in text
-    assert f"more than {MOST_HALF:,} are compared" in text
+    assert f"more than {MAX_FULL:,} dimensions" in text
+    assert f"more than {MAX_HALF:,} are compared" in text

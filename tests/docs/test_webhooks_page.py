@@ -68,4 +68,4 @@ def test_kinds_and_defaults_are_those_of_the_code(page: Path) -> None:
     assert numbers.keys() == {"WEBHOOK_FIRST_PAUSE_SECONDS", "RETENTION_DELIVERIES_DAYS", "WEBHOOK_MAX_ATTEMPTS", "WEBHOOK_PAUSE_AFTER"}
     for name, number in numbers.items():
         assert float(known[name].default) == number, name
-    assert (webhook_delivery.GROWTH, webhook_delivery.LONGEST_PAUSE_SECONDS) == (3, 4 * 3600)
+    assert (webhook_delivery.GROWTH, webhook_delivery.MAX_PAUSE_SECONDS) == (3, 4 * 3600)

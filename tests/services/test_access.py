@@ -14,17 +14,17 @@ from memservice import services
 from memservice.domain.errors import Unauthorised
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
-from memservice.services.tasks.jobs import Which
+from memservice.services.tasks.jobs import JobFilter
 
-NAMES = {"workspace": "acme", "slug": "acme", "peer": "alice", "session": "room", "which": Which(workspace="acme")}
+NAMES = {"workspace_id": "acme", "slug": "acme", "peer_id": "alice", "session_id": "room", "which": JobFilter(workspace="acme")}
 
 STRANGERS = {
     "nothing": Principal(),
-    "another workspace": Principal(workspace="other"),
-    "a peer of another workspace": Principal(workspace="other", peer="alice"),
-    "a session of another workspace": Principal(workspace="other", session="room"),
-    "a member elsewhere": Principal(workspace="other", peer="alice", member_of="room"),
-    "a name in another case": Principal(workspace="Acme"),
+    "another workspace": Principal(workspace_id="other"),
+    "a peer of another workspace": Principal(workspace_id="other", peer_id="alice"),
+    "a session of another workspace": Principal(workspace_id="other", session_id="room"),
+    "a member elsewhere": Principal(workspace_id="other", peer_id="alice", member_of="room"),
+    "a name in another case": Principal(workspace_id="Acme"),
 }
 
 
@@ -46,7 +46,7 @@ def _services() -> Iterator[tuple[str, Callable[..., Any]]]:
         found = importlib.import_module(module.name)
         for name, function in inspect.getmembers(found, inspect.isfunction):
             takes = inspect.signature(function).parameters
-            if function.__module__ == found.__name__ and not name.startswith("_") and list(takes)[:2] == ["rt", "who"]:
+            if function.__module__ == found.__name__ and not name.startswith("_") and list(takes)[:2] == ["rt", "principal"]:
                 yield f"{module.name.removeprefix(services.__name__ + '.')}.{name}", function
 
 
@@ -64,38 +64,38 @@ def test_strangers_are_refused_before_anything_is_done(name: str, subtests: pyte
         parameter for parameter in list(inspect.signature(function).parameters.values())[2:] if parameter.default is parameter.empty
     ]
     given = {parameter.name: NAMES.get(parameter.name, Untouchable()) for parameter in required}
-    for stranger, who in STRANGERS.items():
+    for stranger, principal in STRANGERS.items():
         with subtests.test(stranger=stranger), pytest.raises(Unauthorised):
-            function(Untouchable(), who, **given)
+            function(Untouchable(), principal, **given)
 
 
 ADMIN = Principal(admin=True)
-WORKSPACE = Principal(workspace="acme")
-ALICE = Principal(workspace="acme", peer="alice")
-IN_ROOM = Principal(workspace="acme", peer="alice", member_of="room")
-ROOM = Principal(workspace="acme", session="room")
-ALICE_IN_ROOM = Principal(workspace="acme", peer="alice", session="room")
+WORKSPACE = Principal(workspace_id="acme")
+ALICE = Principal(workspace_id="acme", peer_id="alice")
+IN_ROOM = Principal(workspace_id="acme", peer_id="alice", member_of="room")
+ROOM = Principal(workspace_id="acme", session_id="room")
+ALICE_IN_ROOM = Principal(workspace_id="acme", peer_id="alice", session_id="room")
 
 
 @pytest.mark.parametrize(
     ("asked", "let_in"),
     [
         ({}, {"admin", "workspace"}),
-        ({"peer": "alice"}, {"admin", "workspace", "alice", "in room"}),
-        ({"peer": "bob"}, {"admin", "workspace"}),
-        ({"session": "room"}, {"admin", "workspace", "room", "both"}),
-        ({"session": "hall"}, {"admin", "workspace"}),
-        ({"session": "room", "member": True}, {"admin", "workspace", "room", "both", "in room"}),
-        ({"session": "hall", "member": True}, {"admin", "workspace"}),
+        ({"peer_id": "alice"}, {"admin", "workspace", "alice", "in room"}),
+        ({"peer_id": "bob"}, {"admin", "workspace"}),
+        ({"session_id": "room"}, {"admin", "workspace", "room", "both"}),
+        ({"session_id": "hall"}, {"admin", "workspace"}),
+        ({"session_id": "room", "member": True}, {"admin", "workspace", "room", "both", "in room"}),
+        ({"session_id": "hall", "member": True}, {"admin", "workspace"}),
         ({"member": True}, {"admin", "workspace"}),
     ],
 )
 def test_the_narrowest_name_counts(asked: dict[str, Any], let_in: set[str]) -> None:
     callers = {"admin": ADMIN, "workspace": WORKSPACE, "alice": ALICE, "in room": IN_ROOM, "room": ROOM, "both": ALICE_IN_ROOM}
     found = set()
-    for name, who in callers.items():
+    for name, principal in callers.items():
         try:
-            policy.require(who, "acme", **asked)
+            policy.require(principal, "acme", **asked)
         except Unauthorised:
             continue
         found.add(name)

@@ -67,7 +67,7 @@ def test_summary_and_messages_are_those_of_the_rule(
     before = small.context(session, summary=False).messages
     said = [*before, *(small.say(session, *[("ann", " ".join([WORD] * length)) for length in lengths]) if lengths else [])]
     chosen = {kind: (found[0] % len(said), found[1]) for kind, found in ((SHORT, short), (LONG, long)) if found is not None and said}
-    small.rt.storage.write(lambda view: view.rows.delete(Summary, TRUE))
+    small.rt.storage.write(lambda tx: tx.rows.delete(Summary, TRUE))
     for kind, (place, cost) in chosen.items():
         small.summarise(said[place], kind, cost)
     for budget in budgets:

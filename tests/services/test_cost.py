@@ -70,7 +70,7 @@ def fill(path: Path, size: int) -> Sized:
         peers.get_or_create(runtime, ME, WORKSPACE, f"peer{start}", None, None)
         workspaces.get_or_create(runtime, ME, f"w{start}", None, None)
     named = [ApiKey(uid=f"k{n}", workspace=WORKSPACE, peer="ann", session="s", created_at=runtime.clock()) for n in range(size)]
-    runtime.storage.write(lambda view: view.rows.put([api_keys.bound(view, named[0]), *named[1:]]))
+    runtime.storage.write(lambda tx: tx.rows.put([api_keys.bound(tx, named[0]), *named[1:]]))
     small.summarise(said[5], "short", 5)
     cards.put(runtime, ME, WORKSPACE, "ann", None, ["Name: Ann"])
     sized = Sized(small, said, concluded)
@@ -95,8 +95,8 @@ def _rt(job: Callable[[Runtime, Sized], Any]) -> Callable[[Sized], Any]:
 def recognise(rt: Runtime) -> None:
     """As each request does it that shows a key."""
     claims = Claims(id="k0", workspace=WORKSPACE, peer="ann", session="s")
-    with rt.storage.read() as view:
-        found = api_keys.recognise(view, claims, "")
+    with rt.storage.read() as tx:
+        found = api_keys.recognise(tx, claims, "")
     assert found is not None
     assert found.session_uid
 
@@ -129,9 +129,9 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
     ),
     "representation": (4, lambda s: s.small.represent("ann", target="bob")),
     "search workspace": (10, lambda s: s.small.search("heron river")),
-    "search session": (11, lambda s: s.small.search("heron river", session="s")),
+    "search session": (11, lambda s: s.small.search("heron river", session_id="s")),
     "search session, by filter": (12, lambda s: s.small.search("heron river", filters={"session_id": "s0"})),
-    "search peer": (10, lambda s: s.small.search("heron river", peer="ann")),
+    "search peer": (10, lambda s: s.small.search("heron river", peer_id="ann")),
     "search, nothing asked": (3, lambda s: s.small.search("?")),
     "card": (2, _rt(lambda rt, s: cards.get(rt, ME, WORKSPACE, "ann"))),
     "list conclusions": (3, _rt(lambda rt, s: concluding.page(rt, ME, WORKSPACE, PAIR, Paging(size=10)))),
@@ -140,7 +140,10 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
     "query conclusions of a session": (12, _rt(lambda rt, s: concluding.query(rt, ME, WORKSPACE, "herons", filters=FEW))),
     "recognise a key": (1, _rt(lambda rt, s: recognise(rt))),
     "queue status": (4, _rt(lambda rt, s: queue_status.status(rt, ME, WORKSPACE))),
-    "queue status of a session": (4, _rt(lambda rt, s: queue_status.status(rt, ME, WORKSPACE, observer="ann", sender="bob", session="s"))),
+    "queue status of a session": (
+        4,
+        _rt(lambda rt, s: queue_status.status(rt, ME, WORKSPACE, observer="ann", sender="bob", session_id="s")),
+    ),
 }
 
 LARGE = ("messages", "conclusions", "tasks", "sessions", "peers", "members", "vectors", "text_rows", "text_terms", "api_keys", "workspaces")

@@ -210,13 +210,13 @@ def test_a_word_file_too_large_for_the_memory_is_said_to_be(monkeypatch: pytest.
 
 def test_only_so_many_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "WAIT_SECONDS", 0.05)
-    for _ in range(formats.AT_ONCE):
+    for _ in range(formats.MAX_CONCURRENT):
         assert formats._slots.acquire(timeout=5)
     try:
         with pytest.raises(Unavailable):
             formats.text_of("pdf", pdf_of("a"), MANY)
     finally:
-        for _ in range(formats.AT_ONCE):
+        for _ in range(formats.MAX_CONCURRENT):
             formats._slots.release()
     assert formats.text_of("pdf", pdf_of("a"), MANY)
 

@@ -15,23 +15,23 @@ from support.services.world import Small
 
 
 def stored(small: Small) -> int:
-    with small.rt.storage.read() as view:
-        return view.rows.count(Message)
+    with small.rt.storage.read() as tx:
+        return tx.rows.count(Message)
 
 
 def remembered(small: Small) -> int:
-    with small.rt.storage.read() as view:
-        return view.rows.count(IdempotencyKey)
+    with small.rt.storage.read() as tx:
+        return tx.rows.count(IdempotencyKey)
 
 
 def test_a_repetition_answers_as_before_and_stores_neither_messages_nor_tasks(small: Small) -> None:
     first = small.say("s", ("ann", "one"), ("bob", "two"), once="k")
-    with small.rt.storage.read() as view:
-        tasks = view.rows.count(Task)
+    with small.rt.storage.read() as tx:
+        tasks = tx.rows.count(Task)
     assert small.say("s", ("ann", "one"), ("bob", "two"), once="k") == first
     assert stored(small) == 2
-    with small.rt.storage.read() as view:
-        assert view.rows.count(Task) == tasks
+    with small.rt.storage.read() as tx:
+        assert tx.rows.count(Task) == tasks
 
 
 def test_keys_are_a_sessions_own(small: Small) -> None:

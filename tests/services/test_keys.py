@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from memservice.domain.errors import ConfigurationError, Disabled, InvalidInput, NotFound, Unauthorised, Unavailable
-from memservice.domain.filters.ast import TRUE, where
+from memservice.domain.filters.ast import TRUE, equals
 from memservice.domain.records import DELETING, ApiKey, Session, Workspace
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
@@ -23,7 +23,7 @@ from memservice.services import (
     sessions,
 )
 from memservice.services.auth import api_keys
-from memservice.services.auth.api_keys import Wanted
+from memservice.services.auth.api_keys import KeyRequest
 from memservice.services.auth.key_usage import KeyUsage
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Paging
@@ -62,24 +62,24 @@ def rt(local_storage_name: str, tmp_path: Path, clock: Clock) -> Iterator[Runtim
 def recognise(rt: Runtime, token: str) -> ApiKey | None:
     """As a request that shows the token does it."""
     claims = api_keys.signer_of(rt.settings).read(token, rt.clock())
-    with rt.storage.read() as view:
-        return api_keys.recognise(view, claims, token)
+    with rt.storage.read() as tx:
+        return api_keys.recognise(tx, claims, token)
 
 
 def test_a_key_is_stored_without_its_token(rt: Runtime) -> None:
-    minted = api_keys.mint(rt, ALL, Wanted(workspace="acme", peer="alice"), START + timedelta(days=1), "for the kitchen")
+    minted = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme", peer_id="alice"), START + timedelta(days=1), "for the kitchen")
     assert len(minted.key.uid) == 21
     assert not minted.key.uid.startswith("-")
     assert minted.key.expires_at == (START + timedelta(days=1)).replace(microsecond=0)
     assert (minted.key.label, minted.key.workspace, minted.key.peer, minted.key.admin) == ("for the kitchen", "acme", "alice", False)
     assert recognise(rt, minted.token) == minted.key
-    with rt.storage.read() as view:
-        stored = repr(view.rows.page(ApiKey))
+    with rt.storage.read() as tx:
+        stored = repr(tx.rows.page(ApiKey))
     assert all(part not in stored for part in minted.token.split("."))
 
 
 def test_it_works_until_it_ends(rt: Runtime, clock: Clock) -> None:
-    minted = api_keys.mint(rt, ALL, Wanted(workspace="acme"), START + timedelta(minutes=10))
+    minted = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme"), START + timedelta(minutes=10))
     clock.pass_(minutes=9, seconds=59)
     assert recognise(rt, minted.token) == minted.key
     clock.pass_(seconds=1)
@@ -89,13 +89,13 @@ def test_it_works_until_it_ends(rt: Runtime, clock: Clock) -> None:
 
 def test_a_key_without_names_is_an_admin_key_and_says_so(rt: Runtime, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "memservice.keys"):
-        minted = api_keys.mint(rt, ALL, Wanted())
+        minted = api_keys.mint(rt, ALL, KeyRequest())
     assert (minted.key.admin, minted.key.label) == (True, "admin")
     assert [(record.levelname, minted.key.uid in record.getMessage()) for record in caplog.records] == [("WARNING", True)]
     assert minted.token not in caplog.text
     assert api_keys.signer_of(rt.settings).read(minted.token, START).admin
-    assert api_keys.mint(rt, ALL, Wanted(), label="root").key.label == "root"
-    narrow = api_keys.mint(rt, ALL, Wanted(workspace="acme", session="room"))
+    assert api_keys.mint(rt, ALL, KeyRequest(), label="root").key.label == "root"
+    narrow = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme", session_id="room"))
     claims = api_keys.signer_of(rt.settings).read(narrow.token, START)
     assert (claims.admin, claims.workspace, claims.peer, claims.session, claims.id) == (False, "acme", None, "room", narrow.key.uid)
     assert narrow.key.label is None
@@ -104,19 +104,19 @@ def test_a_key_without_names_is_an_admin_key_and_says_so(rt: Runtime, caplog: py
 @pytest.mark.parametrize(
     ("wanted", "expires_at", "label", "field"),
     [
-        (Wanted(peer="alice"), None, None, "workspace_id"),
-        (Wanted(session="room"), None, None, "workspace_id"),
-        (Wanted(workspace=""), None, None, "workspace_id"),
-        (Wanted(workspace="acme", peer=""), None, None, "peer_id"),
-        (Wanted(workspace="no name"), None, None, "workspace_id"),
-        (Wanted(workspace="acme", session="x" * 513), None, None, "session_id"),
-        (Wanted(workspace="acme"), START, None, "expires_at"),
-        (Wanted(workspace="acme"), START.replace(microsecond=999_999), None, "expires_at"),
-        (Wanted(workspace="acme"), None, "x" * 201, "label"),
-        (Wanted(workspace="acme"), None, "a\0b", "label"),
+        (KeyRequest(peer_id="alice"), None, None, "workspace_id"),
+        (KeyRequest(session_id="room"), None, None, "workspace_id"),
+        (KeyRequest(workspace_id=""), None, None, "workspace_id"),
+        (KeyRequest(workspace_id="acme", peer_id=""), None, None, "peer_id"),
+        (KeyRequest(workspace_id="no name"), None, None, "workspace_id"),
+        (KeyRequest(workspace_id="acme", session_id="x" * 513), None, None, "session_id"),
+        (KeyRequest(workspace_id="acme"), START, None, "expires_at"),
+        (KeyRequest(workspace_id="acme"), START.replace(microsecond=999_999), None, "expires_at"),
+        (KeyRequest(workspace_id="acme"), None, "x" * 201, "label"),
+        (KeyRequest(workspace_id="acme"), None, "a\0b", "label"),
     ],
 )
-def test_what_cannot_be_minted(rt: Runtime, wanted: Wanted, expires_at: datetime | None, label: str | None, field: str) -> None:
+def test_what_cannot_be_minted(rt: Runtime, wanted: KeyRequest, expires_at: datetime | None, label: str | None, field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         api_keys.mint(rt, ALL, wanted, expires_at, label)
     assert [problem.loc for problem in refused.value.problems] == [("query", field)]
@@ -124,19 +124,19 @@ def test_what_cannot_be_minted(rt: Runtime, wanted: Wanted, expires_at: datetime
 
 
 def test_only_administrators(rt: Runtime) -> None:
-    key = api_keys.mint(rt, ALL, Wanted(workspace="acme")).key
-    for who in (Principal(), Principal(workspace="acme"), Principal(workspace="acme", peer="alice")):
+    key = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme")).key
+    for principal in (Principal(), Principal(workspace_id="acme"), Principal(workspace_id="acme", peer_id="alice")):
         with pytest.raises(Unauthorised):
-            api_keys.mint(rt, who, Wanted(workspace="acme"))
+            api_keys.mint(rt, principal, KeyRequest(workspace_id="acme"))
         with pytest.raises(Unauthorised):
-            api_keys.page(rt, who, Paging())
+            api_keys.page(rt, principal, Paging())
         with pytest.raises(Unauthorised):
-            api_keys.revoke(rt, who, key.uid)
+            api_keys.revoke(rt, principal, key.uid)
     assert api_keys.page(rt, ALL, Paging()).items == [key]
 
 
 def test_revoked_is_revoked(rt: Runtime, clock: Clock) -> None:
-    first, second = (api_keys.mint(rt, ALL, Wanted(workspace="acme")) for _ in range(2))
+    first, second = (api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme")) for _ in range(2))
     api_keys.revoke(rt, ALL, first.key.uid)
     clock.pass_(hours=1)
     api_keys.revoke(rt, ALL, first.key.uid)
@@ -150,14 +150,14 @@ def test_revoked_is_revoked(rt: Runtime, clock: Clock) -> None:
 
 def delete(rt: Runtime, record: type[Any], slug: str) -> None:
     """As a deletion at the same moment would: the key that is minted is not there yet to be revoked."""
-    rt.storage.write(lambda view: view.rows.change(record, where(slug=slug), state=DELETING))
+    rt.storage.write(lambda tx: tx.rows.change(record, equals(slug=slug), state=DELETING))
 
 
 def test_a_key_that_a_deletion_missed_is_not_recognised(rt: Runtime) -> None:
     sessions.get_or_create(rt, ALL, "acme", "room")
     peers.get_or_create(rt, ALL, "acme", "alice", None, None)
     every = [
-        Wanted(workspace="acme", **more)
+        KeyRequest(workspace_id="acme", **more)
         for more in ({}, {"peer_id": "alice"}, {"session_id": "room"}, {"peer_id": "alice", "session_id": "room"})
     ]
     whole, alice, room, both = (api_keys.mint(rt, ALL, wanted).token for wanted in every)
@@ -179,7 +179,11 @@ def test_keys_are_revoked_in_the_transaction_that_deletes(rt: Runtime, monkeypat
     sessions.get_or_create(rt, ALL, "acme", "room")
     of_session, of_workspace, other = (
         api_keys.mint(rt, ALL, wanted)
-        for wanted in (Wanted(workspace="acme", session="room"), Wanted(workspace="acme"), Wanted(workspace="other", session="room"))
+        for wanted in (
+            KeyRequest(workspace_id="acme", session_id="room"),
+            KeyRequest(workspace_id="acme"),
+            KeyRequest(workspace_id="other", session_id="room"),
+        )
     )
     writes = 0
     original = rt.storage.write
@@ -215,7 +219,7 @@ def test_keys_of_other_servers(rt: Runtime) -> None:
 
 
 def test_revoking_by_the_token_itself(rt: Runtime) -> None:
-    minted = api_keys.mint(rt, ALL, Wanted(workspace="acme"))
+    minted = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme"))
     assert api_keys.revoke_token(rt, ALL, minted.token).uid == minted.key.uid
     with pytest.raises(Unauthorised, match="JWT revoked"):
         recognise(rt, minted.token)
@@ -227,8 +231,8 @@ def test_revoking_by_the_token_itself(rt: Runtime) -> None:
 
 def test_a_key_that_the_store_has_never_had_is_refused(rt: Runtime) -> None:
     """Of another store, or minted after the backup that this one was restored from."""
-    minted = api_keys.mint(rt, ALL, Wanted())
-    rt.storage.write(lambda view: view.rows.delete(ApiKey, TRUE))
+    minted = api_keys.mint(rt, ALL, KeyRequest())
+    rt.storage.write(lambda tx: tx.rows.delete(ApiKey, TRUE))
     with pytest.raises(Unauthorised, match="JWT unknown"):
         recognise(rt, minted.token)
 
@@ -236,7 +240,7 @@ def test_a_key_that_the_store_has_never_had_is_refused(rt: Runtime) -> None:
 def test_pages(rt: Runtime, clock: Clock) -> None:
     made = []
     for number in range(5):
-        made.append(api_keys.mint(rt, ALL, Wanted(workspace=f"w{number}")).key)
+        made.append(api_keys.mint(rt, ALL, KeyRequest(workspace_id=f"w{number}")).key)
         clock.pass_(seconds=number % 2)
     assert api_keys.page(rt, ALL, Paging(1, 3)).items == made[:3]
     last = api_keys.page(rt, ALL, Paging(2, 3))
@@ -250,7 +254,7 @@ def test_without_authentication_there_are_no_keys(tmp_path: Path) -> None:
     with pytest.raises(Disabled, match="Feature is disabled"):
         api_keys.require_enabled(opened)
     with pytest.raises(ConfigurationError, match="token_urlsafe"):
-        api_keys.mint(opened, ALL, Wanted())
+        api_keys.mint(opened, ALL, KeyRequest())
     opened.close()
 
 
@@ -260,8 +264,8 @@ def test_without_authentication_there_are_no_keys(tmp_path: Path) -> None:
 def eventually(rt: Runtime, uid: str, at: datetime | None) -> None:
     deadline = time.monotonic() + 10
     while True:
-        with rt.storage.read() as view:
-            found = view.keys.by_uid(uid)
+        with rt.storage.read() as tx:
+            found = tx.keys.by_uid(uid)
         assert found is not None
         if found.last_used_at == at:
             return
@@ -271,7 +275,7 @@ def eventually(rt: Runtime, uid: str, at: datetime | None) -> None:
 
 def test_use_is_noted_at_most_once_a_minute(rt: Runtime, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = KeyUsage()
-    minted = api_keys.mint(rt, ALL, Wanted(workspace="acme"))
+    minted = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme"))
     writes = 0
     original = rt.storage.write
 
@@ -303,7 +307,7 @@ def test_use_is_noted_at_most_once_a_minute(rt: Runtime, clock: Clock, monkeypat
 def test_a_storm_is_one_note(rt: Runtime, clock: Clock) -> None:
     """Many threads, and two processes' worth of notes: the row ends with the first, nobody waits."""
     usages = [KeyUsage(), KeyUsage()]
-    minted = [api_keys.mint(rt, ALL, Wanted(workspace="acme")) for _ in range(3)]
+    minted = [api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme")) for _ in range(3)]
     threads = [
         threading.Thread(target=lambda usage=usage: [usage.note(rt, each.key, START) for each in minted * 20])
         for usage in usages
@@ -322,11 +326,11 @@ def test_a_storm_is_one_note(rt: Runtime, clock: Clock) -> None:
 def test_closing_writes_what_is_pending(rt: Runtime) -> None:
     for _ in range(10):
         usage = KeyUsage()
-        minted = api_keys.mint(rt, ALL, Wanted(workspace="acme"))
+        minted = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme"))
         usage.note(rt, minted.key, START)
         usage.close()
-        with rt.storage.read() as view:
-            found = view.keys.by_uid(minted.key.uid)
+        with rt.storage.read() as tx:
+            found = tx.keys.by_uid(minted.key.uid)
         assert found is not None
         assert found.last_used_at == START
         usage.note(rt, minted.key, START)  # afterwards nothing happens
@@ -337,7 +341,7 @@ def test_a_note_that_fails_is_told_and_harms_nobody(
     rt: Runtime, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     usage = KeyUsage()
-    minted = api_keys.mint(rt, ALL, Wanted(workspace="acme"))
+    minted = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme"))
 
     def failing(change: object) -> None:
         raise error

@@ -56,7 +56,7 @@ def test_ordinary_work_is_logged_without_texts(begin: Begin, logged: pytest.LogC
 def test_a_failing_request_names_the_error_not_its_text(
     begin: Begin, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(rt: Any, view: Any, workspace: int, messages: list[Message], *rest: Any) -> None:
+    def fail(rt: Any, tx: Any, workspace: int, messages: list[Message], *rest: Any) -> None:
         raise ValueError(f"cannot index {messages[0].content}") from KeyError(messages[0].content)
 
     small = begin()
@@ -69,9 +69,9 @@ def test_a_failing_request_names_the_error_not_its_text(
 def test_the_database_quotes_no_values(begin: Begin, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     caught: list[str] = []
 
-    def fail(rt: Any, view: Any, workspace: int, messages: list[Message], *rest: Any) -> None:
+    def fail(rt: Any, tx: Any, workspace: int, messages: list[Message], *rest: Any) -> None:
         try:
-            view.rows.connection.exec_driver_sql("INSERT INTO text_rows (id, level) VALUES (?, ?)", (1, messages[0].content))
+            tx.rows.connection.exec_driver_sql("INSERT INTO text_rows (id, level) VALUES (?, ?)", (1, messages[0].content))
         except Exception as error:
             caught.append(str(error))
             raise
@@ -94,8 +94,8 @@ def test_a_failing_reasoner_is_named_and_its_words_kept_with_the_task(begin: Beg
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(small.rt.reasoner_for(choice.DERIVE)), "derive", lambda self, request: derive(request))
         Worker(small.rt).run_until_idle(30)
-    with small.rt.storage.read() as view:
-        assert any(SECRET in (task.last_error or "") for task in view.rows.page(Task)), "for operators, in the store"
+    with small.rt.storage.read() as tx:
+        assert any(SECRET in (task.last_error or "") for task in tx.rows.page(Task)), "for operators, in the store"
     silent(logged, "RuntimeError")
 
 
@@ -126,8 +126,8 @@ def test_a_round_that_fails_neither_ends_the_worker_nor_is_quoted(
     worker.start()
     try:
         for _ in range(1000):
-            with small.rt.storage.read() as view:
-                if all(task.state == "done" for task in view.rows.page(Task)):
+            with small.rt.storage.read() as tx:
+                if all(task.state == "done" for task in tx.rows.page(Task)):
                     break
             stop.wait(0.01)
         else:

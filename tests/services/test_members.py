@@ -33,10 +33,10 @@ def config(small: Small, peer: str) -> MemberConfig:
 
 
 def inside(small: Small) -> dict[str, Member]:
-    with small.rt.storage.read() as view:
-        session = view.workspaces.locate(WORKSPACE, session="s").session
+    with small.rt.storage.read() as tx:
+        session = tx.workspaces.locate(WORKSPACE, session_id="s").session
         assert session is not None
-        return {member.peer: member for member in view.members.of_session(session.key)}
+        return {member.peer: member for member in tx.members.of_session(session.key)}
 
 
 def test_no_way_in_lets_one_more_observe(full: Small) -> None:
@@ -99,8 +99,8 @@ def test_a_crowd_costs_its_session_nothing(small: Small, monkeypatch: pytest.Mon
     crowd = [f"peer{number}" for number in range(300)]
     small.join("s", *crowd)
     small.say("s", ("ann", "hello"))
-    with small.rt.storage.read() as view:
-        kind = type(view.rows)
+    with small.rt.storage.read() as tx:
+        kind = type(tx.rows)
     real, read = kind.page, [0]
 
     def page(self: Any, record: type[Any], *args: Any, **options: Any) -> list[Any]:

@@ -22,11 +22,11 @@ AT = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def shown(small: Small, *slugs: str) -> dict[str, str]:
-    with small.rt.storage.read() as view:
-        place = view.workspaces.by_slug("w")
-        assert place is not None
-        found: dict[str, Peer] = view.peers.by_slugs(place.key, slugs)
-        return shown_names(view, place.key, found.values())
+    with small.rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug("w")
+        assert workspace is not None
+        found: dict[str, Peer] = tx.peers.by_slugs(workspace.key, slugs)
+        return shown_names(tx, workspace.key, found.values())
 
 
 @pytest.mark.parametrize("name", ["Bob", "bob", "BOB", "Bób", "\uff22ob"])

@@ -80,9 +80,9 @@ def test_a_peer_of_very_many_sessions(small: Small) -> None:
         small.say(f"s{number}", ("ann", f"second heron {number}"))
     assert seen(small, "bob") <= {f"second heron {number}" for number in range(0, 300, 2)}
     assert len(seen(small, "bob")) == 100
-    with small.rt.storage.read() as view:
-        place = view.workspaces.by_slug(WORKSPACE)
-        assert place is not None
-        seen_by_bob = bounds_for(view, ME, place).saying(search.perspective_of(view, place, "bob"))
-        found = search.find_messages(small.rt, view, seen_by_bob, "heron", 1000)
+    with small.rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(WORKSPACE)
+        assert workspace is not None
+        seen_by_bob = bounds_for(tx, ME, workspace).saying(search.perspective_of(tx, workspace, "bob"))
+        found = search.find_messages(small.rt, tx, seen_by_bob, "heron", 1000)
     assert set(contents(found)) == {f"second heron {number}" for number in range(0, 300, 2)}

@@ -37,8 +37,8 @@ from support.services.world import ME, WORKSPACE, Small
 
 
 def count(small: Small, record: type[Any]) -> int:
-    with small.rt.storage.read() as view:
-        return view.rows.count(record)
+    with small.rt.storage.read() as tx:
+        return tx.rows.count(record)
 
 
 def at_once(number: int, job: Callable[[int], Any]) -> list[Any]:
@@ -81,10 +81,10 @@ def test_messages_of_many_writers_are_dense_and_whole(begin: Begin) -> None:
             small.say("s", *[(f"peer{writer}", f"{writer} {number} {part}") for part in range(3)])
 
     at_once(8, write)
-    with small.rt.storage.read() as view:
-        session = view.workspaces.locate(WORKSPACE, session="s").session
+    with small.rt.storage.read() as tx:
+        session = tx.workspaces.locate(WORKSPACE, session_id="s").session
         assert session is not None
-        said = view.messages.run(session.key, 1, 1000)
+        said = tx.messages.run(session.key, 1, 1000)
     assert [message.seq for message in said] == list(range(1, 121))
     assert session.message_count == 120
     assert session.token_total == sum(message.tokens for message in said) == said[-1].tokens_through
@@ -100,8 +100,8 @@ def test_conclusions_at_once_share_one_collection_and_one_space(begin: Begin) ->
     small.peer("ann", "bob")
     at_once(8, lambda n: small.conclude("ann", "bob", f"fact {n}", f"other {n}"))
     assert (count(small, Collection), count(small, Space), count(small, Conclusion)) == (1, 1, 16)
-    with small.rt.storage.read() as view:
-        (collection,) = view.rows.page(Collection)
+    with small.rt.storage.read() as tx:
+        (collection,) = tx.rows.page(Collection)
     assert collection.explicit_count == 16
 
 
@@ -145,10 +145,10 @@ rt.close()
     from support.stores.sqlite_store import opened
 
     storage = opened(tmp_path / "m.db")
-    with storage.read() as view:
-        (session,) = view.rows.page(Session)
-        seqs = [message.seq for message in view.messages.run(session.key, 1, 100)]
-        assert (view.rows.count(Workspace), view.rows.count(Peer)) == (1, 4)
+    with storage.read() as tx:
+        (session,) = tx.rows.page(Session)
+        seqs = [message.seq for message in tx.messages.run(session.key, 1, 100)]
+        assert (tx.rows.count(Workspace), tx.rows.count(Peer)) == (1, 4)
     storage.close()
     assert seqs == list(range(1, 31))
 
@@ -186,8 +186,8 @@ def overlooking(small: Small, record: type[Any], monkeypatch: pytest.MonkeyPatch
 
     @contextmanager
     def blind() -> Iterator[Any]:
-        with transaction() as view:
-            yield type(view)(Blind(view.rows, record, left))
+        with transaction() as tx:
+            yield type(tx)(Blind(tx.rows, record, left))
 
     with monkeypatch.context() as patch:
         patch.setattr(storage, "transaction", blind)
@@ -226,10 +226,10 @@ def test_what_breaks_a_rule_by_itself_breaks_it_again(small: Small) -> None:
     small.peer("ann")
     runs: list[int] = []
 
-    def twice(view: Any) -> None:
+    def twice(tx: Any) -> None:
         runs.append(1)
-        (ann,) = view.rows.page(Peer, TRUE)
-        view.rows.put([Peer(uid="another", workspace_key=ann.workspace_key, slug="ann", v1_name="x", created_at=small.clock())])
+        (ann,) = tx.rows.page(Peer, TRUE)
+        tx.rows.put([Peer(uid="another", workspace_key=ann.workspace_key, slug="ann", v1_name="x", created_at=small.clock())])
 
     with pytest.raises(UniqueViolation):
         small.rt.storage.write(twice)

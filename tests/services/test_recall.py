@@ -55,19 +55,19 @@ def test_the_peer_that_a_query_names_is_preferred_by_the_boost(begin: Begin, boo
 def test_equal_messages_come_in_the_order_in_which_they_were_stored(small: Small) -> None:
     for number in range(30):
         small.say(f"s{number}", ("ann", "a heron by the river"))
-    with small.rt.storage.read() as view:
-        place = view.workspaces.by_slug(WORKSPACE)
-        assert place is not None
-        found = retrieval_search.find_messages(small.rt, view, bounds_for(view, ME, place), "heron", 30)
+    with small.rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(WORKSPACE)
+        assert workspace is not None
+        found = retrieval_search.find_messages(small.rt, tx, bounds_for(tx, ME, workspace), "heron", 30)
     assert [message.session for message in found] == [f"s{number}" for number in range(30)]
 
 
-@pytest.mark.parametrize("few", [0, retrieval_search.FEW], ids=["further down the list", "among few"])
+@pytest.mark.parametrize("few", [0, retrieval_search.EXACT_RANKING_MAX], ids=["further down the list", "among few"])
 @pytest.mark.parametrize("wanted", [1, 7, 25])
 def test_filters_look_on_until_there_is_enough_or_nothing_left(
     begin: Begin, wanted: int, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retrieval_search, "FEW", few)
+    monkeypatch.setattr(retrieval_search, "EXACT_RANKING_MAX", few)
     small = begin(SEARCH_DEPTH="10")
     drafts = [Draft("the heron stands by the river", "ann", metadata={"kind": "rare"} if number >= 125 else {}) for number in range(150)]
     for start in (0, 75):
@@ -92,12 +92,12 @@ def test_of_what_a_filter_leaves_little_of_only_that_is_ranked(begin: Begin, mon
     asked: list[int] = []
     search = type(small.rt.storage.text).search
 
-    def counting(self: Any, view: Any, kind: str, workspace: int, terms: Any, k: int, *more: Any) -> TextMatches:
+    def counting(self: Any, tx: Any, kind: str, workspace: int, terms: Any, k: int, *more: Any) -> TextMatches:
         asked.append(k)
-        return search(self, view, kind, workspace, terms, k, *more)
+        return search(self, tx, kind, workspace, terms, k, *more)
 
     monkeypatch.setattr(type(small.rt.storage.text), "search", counting)
-    by_bob = small.search("heron river", 10, peer="bob")
+    by_bob = small.search("heron river", 10, peer_id="bob")
     assert [text for text in by_bob if "lamp" not in text] == ["the heron came to the river", "the heron came"]
     assert sorted(text for text in by_bob if "lamp" in text) == [f"green lamp {start}" for start in (0, 1000, 1500, 500)]
     assert small.search("heron river", 10, {"metadata": {"n": 500}}) == ["green lamp 500"]
@@ -106,7 +106,7 @@ def test_of_what_a_filter_leaves_little_of_only_that_is_ranked(begin: Begin, mon
     filters = {"observer": "ann", "observed": "bob", "content": {"icontains": "boat"}}
     held = conclusions.query(small.rt, ME, WORKSPACE, "heron", 50, filters=filters)
     assert sorted(row.content for row in held) == sorted(f"owns {start} herons and a boat" for start in range(0, 2_000, 100))
-    assert max(asked) <= 50 * retrieval_search.POOL, asked
+    assert max(asked) <= 50 * retrieval_search.CANDIDATES_PER_HIT, asked
 
 
 def test_a_filter_on_sessions_searches_these_and_no_others(small: Small) -> None:
@@ -115,7 +115,7 @@ def test_a_filter_on_sessions_searches_these_and_no_others(small: Small) -> None
         small.say(f"s{place % 5}", ("ann" if place % 2 else "bob", said))
         small.conclude("ann", "bob", said, session=f"s{place % 5}")
     query = "heron by the river"
-    alone = small.search(query, 30, session="s1")
+    alone = small.search(query, 30, session_id="s1")
     assert alone
     for name in ({"session_id": "s1"}, {"session_id": ["s1"]}, {"AND": [{"session_id": ["s1", "s2"]}, {"session_id": "s1"}]}):
         assert small.search(query, 30, name) == alone
@@ -137,10 +137,10 @@ def test_a_session_with_few_hits_is_searched_to_its_end(small: Small) -> None:
     for start in range(0, 300, 100):
         small.say("big", *[("ann", f"a heron by the river {start + number}") for number in range(100)])
     small.say("small", ("bob", "the lamp is broken"), ("bob", "a heron came"), ("bob", "nothing else happened"), ("bob", "copper wire"))
-    found = small.search("heron", 10, session="small")
+    found = small.search("heron", 10, session_id="small")
     assert found[0] == "a heron came"
     assert set(found) <= {"the lamp is broken", "a heron came", "nothing else happened", "copper wire"}
-    assert small.search("violin", 10, session="small") == []
+    assert small.search("violin", 10, session_id="small") == []
 
 
 def test_one_named_peer_weighs_more_two_do_not(small: Small) -> None:
@@ -161,10 +161,10 @@ def test_ids_that_are_ordinary_words_name_nobody_unless_capitalised(small: Small
     small.say("s", ("someone", "we talked of the harbour"), (name, "we talked of the harbour"))
 
     def named(query: str) -> str | None:
-        with small.rt.storage.read() as view:
-            place = view.workspaces.by_slug(WORKSPACE)
-            assert place is not None
-            peer = retrieval_search.understand(view, place.key, query).named
+        with small.rt.storage.read() as tx:
+            workspace = tx.workspaces.by_slug(WORKSPACE)
+            assert workspace is not None
+            peer = retrieval_search.analyse_query(tx, workspace.key, query).named
         return None if peer is None else peer.slug
 
     assert named(f"when {name} we see the harbour") is None
@@ -214,7 +214,7 @@ def test_queries_of_every_kind_find_what_they_name(small: Small, query: str, hit
 def test_a_query_that_says_nothing_finds_the_newest(small: Small, query: str) -> None:
     small.say("s", ("ann", "first"), ("ann", "second"), ("bob", "third"))
     assert small.search(query, 2) == ["third", "second"]
-    assert small.search(query, peer="ann") == ["second", "first"]
+    assert small.search(query, peer_id="ann") == ["second", "first"]
     assert small.search(query, filters={"peer_id": "bob"}) == ["third"]
     small.peer("carl")
     small.conclude("ann", "bob", "likes tea")

@@ -27,7 +27,7 @@ def known(small: Small) -> Small:
         small.clock.advance(minutes=1)
         (made,) = small.conclude("ann", "ann", f"fact {number}")
         frequent = replace(made, times_derived=10 - number)
-        small.rt.storage.write(lambda view, row=frequent: view.conclusions.put([row]))  # type: ignore[misc]
+        small.rt.storage.write(lambda tx, row=frequent: tx.conclusions.put([row]))  # type: ignore[misc]
     return small
 
 
@@ -63,7 +63,7 @@ def test_allowlists_admit_explicit_conclusions_of_their_sessions_only(small: Sma
     small.conclude("ann", "ann", "in t", session="t")
     small.conclude("ann", "ann", "anywhere")
     stamped = small.conclude("ann", "ann", "deduced", session="s")[0]
-    small.rt.storage.write(lambda view: view.conclusions.put([replace(stamped, level=DEDUCTIVE)]))
+    small.rt.storage.write(lambda tx: tx.conclusions.put([replace(stamped, level=DEDUCTIVE)]))
     assert small.represented("ann", session="s") == ["in s"]
     assert small.represented("ann", filters={"session_id": ["s", "t"]}) == ["in s", "in t"]
     assert small.represented("ann", filters={"session_id": {"in": ["t"]}}) == ["in t"]
@@ -150,10 +150,10 @@ def test_a_peers_context_mixes_in_the_most_frequent_as_asked(known: Small) -> No
 
 
 def test_deleted_conclusions_are_in_none(known: Small) -> None:
-    with known.rt.storage.read() as view:
-        place = view.workspaces.by_slug(WORKSPACE)
-        assert place is not None
-        found = {row.content: row.uid for row in view.conclusions.page(place.key)}
+    with known.rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(WORKSPACE)
+        assert workspace is not None
+        found = {row.content: row.uid for row in tx.conclusions.page(workspace.key)}
     conclusions.delete(known.rt, ME, WORKSPACE, found["fact 9"])
     conclusions.delete(known.rt, ME, WORKSPACE, found["fact 0"])
     assert known.represented("ann", max_conclusions=2, include_most_frequent=True) == facts(1, 8)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import Conclusion, Message, Workspace
 from memservice.services import (
     cards,
@@ -21,7 +21,7 @@ from memservice.services.auth.bounds import (
 )
 from memservice.services.auth.principal import Principal
 from memservice.services.chat.tools import Tools
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 from memservice.spi.reasoner import Evidence
 from memservice.spi.toolbox import Passage, ToolRefused
 from support.services.world import ME, WORKSPACE, Small
@@ -35,16 +35,16 @@ def tools(
     key_of: str | None = None,
 ) -> Tools:
     """Those of a question to a peer about itself, or over the workspace; an allowlist of sessions where one is given."""
-    with small.rt.storage.read() as view:
-        (place,) = view.rows.page(Workspace, where(slug=WORKSPACE))
-        who = ME if key_of is None else Principal(workspace=WORKSPACE, peer=key_of)
-        bounds = bounds_for(view, who, place)
+    with small.rt.storage.read() as tx:
+        (workspace,) = tx.rows.page(Workspace, equals(slug=WORKSPACE))
+        principal = ME if key_of is None else Principal(workspace_id=WORKSPACE, peer_id=key_of)
+        bounds = bounds_for(tx, principal, workspace)
         if observer is not None:
-            peer = view.peers.by_slug(place.key, observer)
+            peer = tx.peers.by_slug(workspace.key, observer)
             assert peer is not None
-            allowed = None if sessions is None else [s.key for s in view.sessions.by_slugs(place.key, sessions)]
-            held = bounds.concluding(where(observer_key=peer.key), Where(observers=(peer.key,)))
-            bounds = held.among(seen(view, peer, allowed))
+            allowed = None if sessions is None else [s.key for s in tx.sessions.by_slugs(workspace.key, sessions)]
+            held = bounds.concluding(equals(observer_key=peer.key), IndexFilter(observers=(peer.key,)))
+            bounds = held.among(seen(tx, peer, allowed))
             if allowed is not None:
                 bounds = bounds.stating_in(allowed)
     return Tools(small.rt, WORKSPACE, bounds, has_cards=has_cards)
@@ -93,7 +93,7 @@ class TestMessages:
     def test_parts_of_words_are_looked_for_among_the_newest(self, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
         small.say("s", ("alice", "Kingfishers."), *[("alice", "Nothing.")] * 5)
         assert texts(tools(small).containing("ngfish", 10)) == [["*Kingfishers.", "Nothing."]]
-        monkeypatch.setattr("memservice.services.chat.tools.LOOKED_THROUGH", 3)
+        monkeypatch.setattr("memservice.services.chat.tools.MAX_SCANNED", 3)
         assert tools(small).containing("ngfish", 10) == []
         assert len(tools(small).containing("Kingfishers", 10)) == 1
 
@@ -140,7 +140,7 @@ class TestConclusions:
         (row,) = small.conclude("alice", "alice", content)
         ids = [source.uid for source in sources]
         with_sources = replace(row, level=level, source_ids=ids)
-        small.rt.storage.write(lambda view: view.conclusions.put([with_sources]))
+        small.rt.storage.write(lambda tx: tx.conclusions.put([with_sources]))
         return with_sources
 
     def test_each_fact_once_and_only_what_may_be_seen(self, small: Small) -> None:
@@ -160,7 +160,7 @@ class TestConclusions:
         (two,) = small.conclude("alice", "alice", "Alice sold her car.")
         drawn = self.derived(small, "Alice cycles.", "deductive", one, two)
         top = self.derived(small, "Alice is fit.", "inductive", drawn)
-        small.rt.storage.write(lambda view: view.rows.change(Conclusion, where(key=two.key), state="superseded", superseded_by=drawn.key))
+        small.rt.storage.write(lambda tx: tx.rows.change(Conclusion, equals(key=two.key), state="superseded", superseded_by=drawn.key))
         chain = tools(small).chain(drawn.uid)
         assert (chain.conclusion.content, chain.conclusion.source_ids) == ("Alice cycles.", (one.uid, two.uid))
         assert contents(chain.sources) == ["Alice moved to Ghent.", "Alice sold her car."]
@@ -178,7 +178,7 @@ class TestConclusions:
     def test_messages_behind_one(self, small: Small) -> None:
         said = small.say("s", *[("alice", text) for text in ("One.", "Two.", "I moved to Ghent.", "Four.", "Five.")])
         (one,) = small.conclude("alice", "alice", "Alice moved to Ghent.", session="s")
-        small.rt.storage.write(lambda view: view.conclusions.put([replace(one, message_keys=[said[2].key])]))
+        small.rt.storage.write(lambda tx: tx.conclusions.put([replace(one, message_keys=[said[2].key])]))
         drawn = self.derived(small, "Alice lives in Belgium.", "deductive", one)
         around = [["Two.", "*I moved to Ghent.", "Four."]]
         assert texts(tools(small).behind(one.uid)) == around

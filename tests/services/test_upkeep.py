@@ -9,7 +9,7 @@ import pytest
 
 from memservice.domain import tokens
 from memservice.domain.errors import ConfigurationError
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import Message
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
@@ -39,7 +39,7 @@ def runtime(local_storage_name: str, tmp_path: Path) -> Iterator[Runtime]:
     settings = load_settings(environ={"DB_CONNECTION_URI": uri}, cwd=tmp_path)
     opened = Runtime(settings, load_plugins(settings))
     opened.storage.migrate()
-    store_compatibility.settle(opened)
+    store_compatibility.initialise(opened)
     yield opened
     opened.close()
 
@@ -51,12 +51,12 @@ def talk(runtime: Runtime) -> list[Message]:
 
 def test_a_store_built_otherwise_is_refused_with_the_command_that_mends_it(runtime: Runtime) -> None:
     store_compatibility.check(runtime)
-    runtime.storage.write(lambda view: view.facts.set(store_compatibility.COUNTER, "another"))
+    runtime.storage.write(lambda tx: tx.facts.set(store_compatibility.COUNTER, "another"))
     with pytest.raises(ConfigurationError, match=r"'another'.*memservice db recount"):
-        store_compatibility.settle(runtime)
+        store_compatibility.initialise(runtime)
     store_compatibility.recount(runtime)
     store_compatibility.check(runtime)
-    runtime.storage.write(lambda view: view.facts.set(store_compatibility.TEXT, "older-1"))
+    runtime.storage.write(lambda tx: tx.facts.set(store_compatibility.TEXT, "older-1"))
     with pytest.raises(ConfigurationError, match=r"'older-1'.*memservice db reindex"):
         store_compatibility.check(runtime)
     store_compatibility.reindex(runtime)
@@ -66,14 +66,14 @@ def test_a_store_built_otherwise_is_refused_with_the_command_that_mends_it(runti
 def test_a_recount_mends_every_count(runtime: Runtime) -> None:
     stored = talk(runtime)
     wrong = {"tokens": 1, "tokens_through": 1}
-    runtime.storage.write(lambda view: [view.rows.change(Message, where(key=message.key), **wrong) for message in stored])
+    runtime.storage.write(lambda tx: [tx.rows.change(Message, equals(key=message.key), **wrong) for message in stored])
     seen: list[int] = []
     assert store_compatibility.recount(runtime, seen.append) == 7 == sum(seen)
     through = 0
-    with runtime.storage.read() as view:
-        session = view.workspaces.locate("w", session="s").session
+    with runtime.storage.read() as tx:
+        session = tx.workspaces.locate("w", session_id="s").session
         assert session is not None
-        for message in view.messages.run(session.key, 1, 7):
+        for message in tx.messages.run(session.key, 1, 7):
             through += tokens.count(message.content)
             assert (message.tokens, message.tokens_through) == (tokens.count(message.content), through)
         assert session.token_total == through
@@ -86,10 +86,10 @@ def test_a_reindex_finds_everything_again(runtime: Runtime) -> None:
     talk(runtime)
     peers.get_or_create(runtime, ME, "w", "ann", {"name": "Annika"}, None)
     conclusions.create(runtime, ME, "w", [ConclusionDraft("Ann watches herons", "ann", "ann")])
-    with runtime.storage.read() as view:
-        place = view.workspaces.by_slug("w")
-    assert place is not None
-    while runtime.storage.write(lambda view: runtime.storage.text.drop(view, place.key, 3)):
+    with runtime.storage.read() as tx:
+        workspace = tx.workspaces.by_slug("w")
+    assert workspace is not None
+    while runtime.storage.write(lambda tx: runtime.storage.text.drop(tx, workspace.key, 3)):
         pass
     assert search.search(runtime, ME, "w", "heron") == []
     store_compatibility.reindex(runtime)

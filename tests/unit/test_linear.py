@@ -31,7 +31,7 @@ from memservice.domain.filters import limits
 from memservice.domain.filters.ast import Contains, KeySubstring
 from memservice.domain.filters.evaluate import matches
 from memservice.domain.filters.jsontext import contains
-from memservice.domain.json_schema import misfit
+from memservice.domain.json_schema import problem
 from memservice.domain.text import (
     analysis,
     chunks,
@@ -172,7 +172,7 @@ WHOLE: dict[str, Callable[[str], object]] = {
     "words": analysis.words,
     "fingerprint": ids.fingerprint,
     "echo": lambda t: shingles.shingles_overlap(t, t),
-    "sayings": lambda t: shingles.Sayings([t]).repeating(t, 0.8),
+    "sayings": lambda t: shingles.ShingleIndex([t]).repeating(t, 0.8),
     "dates named": dates.dates_named,
     "candidate names": names.candidate_name_tokens,
     "without names": lambda t: names.without_names(t, NAMES),
@@ -345,7 +345,7 @@ STRUCTURES: dict[str, Structure] = {
     "schema filled": (lambda schema: Filler(schema, pieces(), "unknown").value(), form(1_999), form(2)),
     "schema filled of nothing": (lambda schema: Filler(schema, [], "unknown").value(), form(1_999), form(2)),
     "answer checked": (lambda about: response_format.check_answer(*about), answered(1_999), answered(2)),
-    "answer that misfits": (lambda schema: misfit(schema, dict.fromkeys(schema["properties"], 7)), form(1_999), form(2)),
+    "answer that misfits": (lambda schema: problem(schema, dict.fromkeys(schema["properties"], 7)), form(1_999), form(2)),
 }
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
-from memservice.api.v1 import paths
-from memservice.api.v1 import schemas as shapes
+from memservice.api.v1 import paths, schemas
 from memservice.api.v3.schemas.queries import PageQuery
 from memservice.domain.records import Workspace
 from memservice.services.paging import Page
@@ -15,19 +14,19 @@ from memservice.services.v1 import apps
 routes = Routes("apps", "Apps keep everything apart: users and what belongs to them live in one.", "v1")
 
 
-@routes.operation("POST", paths.APPS, access=paths.OF_ADMINS, body=shapes.AppCreate, answer=shapes.App)
+@routes.operation("POST", paths.APPS, access=paths.OF_ADMINS, body=schemas.AppCreate, answer=schemas.App)
 def create_app(call: Call) -> Workspace:
     """Create an app
 
     A name that is taken is a conflict.
     """
-    return apps.create(call.rt, call.who, call.body["name"], call.body["metadata"])
+    return apps.create(call.rt, call.principal, call.body["name"], call.body["metadata"])
 
 
-@routes.operation("GET", paths.APPS, access=paths.LOOK_UP_APP, query=shapes.AppQuery, answer=shapes.App)
+@routes.operation("GET", paths.APPS, access=paths.LOOK_UP_APP, query=schemas.AppQuery, answer=schemas.App)
 def get_app(call: Call) -> Workspace:
     """Get an app: the one of this id, else the one that the key is for"""
-    return apps.get(call.rt, call.who, call.query["app_id"])
+    return apps.get(call.rt, call.principal, call.query["app_id"])
 
 
 @routes.operation(
@@ -35,28 +34,28 @@ def get_app(call: Call) -> Workspace:
     paths.APPS + "/list",
     access=paths.OF_ADMINS,
     query=PageQuery,
-    body=shapes.AppGet,
+    body=schemas.AppGet,
     body_optional=True,
-    answer=page_of(shapes.App),
+    answer=page_of(schemas.App),
 )
 def get_all_apps(call: Call) -> Page[Workspace]:
     """List apps"""
-    return apps.page(call.rt, call.who, call.body["filter"], paging(call.query))
+    return apps.page(call.rt, call.principal, call.body["filter"], paging(call.query))
 
 
-@routes.operation("GET", paths.APPS + "/name/<name>", access=paths.OF_ADMINS, answer=shapes.App)
+@routes.operation("GET", paths.APPS + "/name/<name>", access=paths.OF_ADMINS, answer=schemas.App)
 def get_app_by_name(call: Call, name: str) -> Workspace:
     """Get an app by its name"""
-    return apps.by_name(call.rt, call.who, name)
+    return apps.by_name(call.rt, call.principal, name)
 
 
-@routes.operation("GET", paths.APPS + "/get_or_create/<name>", access=paths.OF_ADMINS, writes=True, answer=shapes.App)
+@routes.operation("GET", paths.APPS + "/get_or_create/<name>", access=paths.OF_ADMINS, writes=True, answer=schemas.App)
 def get_or_create_app(call: Call, name: str) -> Workspace:
     """Get an app by its name, or create it"""
-    return apps.get_or_create(call.rt, call.who, name)
+    return apps.get_or_create(call.rt, call.principal, name)
 
 
-@routes.operation("PUT", paths.APP, access=paths.OF_APP, body=shapes.AppUpdate, answer=shapes.App)
+@routes.operation("PUT", paths.APP, access=paths.OF_APP, body=schemas.AppUpdate, answer=schemas.App)
 def update_app(call: Call, app_id: str) -> Workspace:
     """Rename an app, or replace its metadata"""
-    return apps.update(call.rt, call.who, app_id, call.body["name"], call.body["metadata"])
+    return apps.update(call.rt, call.principal, app_id, call.body["name"], call.body["metadata"])

@@ -7,8 +7,7 @@ from flask import Response
 from memservice.api.answering import answered, streamed
 from memservice.api.routing import Call
 from memservice.api.streaming import text_stream
-from memservice.api.v1 import paths, sessions
-from memservice.api.v1 import schemas as shapes
+from memservice.api.v1 import paths, schemas, sessions
 from memservice.services.chat.chat import Answer
 from memservice.services.v1 import chat
 from memservice.services.v1.resolve import Path
@@ -20,9 +19,9 @@ routes = sessions.routes
     "POST",
     paths.SESSION + "/chat",
     access=paths.OF_SESSION,
-    body=shapes.DialecticOptions,
+    body=schemas.DialecticOptions,
     large=True,
-    answer=shapes.DialecticResponse,
+    answer=schemas.DialecticResponse,
     stream=True,
 )
 def chat_with_user(call: Call, app_id: str, user_id: str, session_id: str) -> Response:
@@ -33,7 +32,7 @@ def chat_with_user(call: Call, app_id: str, user_id: str, session_id: str) -> Re
     path, queries = Path(app_id, user_id, session_id), call.body["queries"]
 
     def ask() -> Answer | None:
-        return chat.ask(call.rt, call.who, path, queries, call.body["stream"])
+        return chat.ask(call.rt, call.principal, path, queries, call.body["stream"])
 
     if call.body["stream"]:
         return streamed(ask, lambda answer: text_stream(chat.pieces(answer), "text/event-stream"))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
-from memservice.api.v1 import paths
-from memservice.api.v1 import schemas as shapes
+from memservice.api.v1 import paths, schemas
 from memservice.api.v1.sessions import Done
 from memservice.api.v3.schemas.queries import PageQuery
 from memservice.domain.records import NamedCollection
@@ -17,19 +16,19 @@ from memservice.services.v1.resolve import Path
 routes = Routes("collections", "Collections hold documents. The one called `honcho` holds what is known about the user.", "v1")
 
 
-@routes.operation("POST", paths.COLLECTIONS, access=paths.OF_COLLECTIONS, body=shapes.CollectionCreate, answer=shapes.Collection)
+@routes.operation("POST", paths.COLLECTIONS, access=paths.OF_COLLECTIONS, body=schemas.CollectionCreate, answer=schemas.Collection)
 def create_collection(call: Call, app_id: str, user_id: str) -> NamedCollection:
     """Create a collection
 
     A name that is taken is a conflict.
     """
-    return collections.create(call.rt, call.who, Path(app_id, user_id), call.body["name"], call.body["metadata"])
+    return collections.create(call.rt, call.principal, Path(app_id, user_id), call.body["name"], call.body["metadata"])
 
 
-@routes.operation("GET", paths.COLLECTIONS, access=paths.LOOK_UP_COLLECTION, query=shapes.CollectionQuery, answer=shapes.Collection)
+@routes.operation("GET", paths.COLLECTIONS, access=paths.LOOK_UP_COLLECTION, query=schemas.CollectionQuery, answer=schemas.Collection)
 def get_collection(call: Call, app_id: str, user_id: str) -> NamedCollection:
     """Get a collection: the one of this id, else the one that the key is for"""
-    return collections.get(call.rt, call.who, Path(app_id, user_id), call.query["collection_id"])
+    return collections.get(call.rt, call.principal, Path(app_id, user_id), call.query["collection_id"])
 
 
 @routes.operation(
@@ -37,30 +36,30 @@ def get_collection(call: Call, app_id: str, user_id: str) -> NamedCollection:
     paths.COLLECTIONS + "/list",
     access=paths.OF_COLLECTIONS,
     query=PageQuery,
-    body=shapes.CollectionGet,
+    body=schemas.CollectionGet,
     body_optional=True,
-    answer=page_of(shapes.Collection),
+    answer=page_of(schemas.Collection),
 )
 def get_collections(call: Call, app_id: str, user_id: str) -> Page[NamedCollection]:
     """List a user's collections"""
-    return collections.page(call.rt, call.who, Path(app_id, user_id), call.body["filter"], paging(call.query))
+    return collections.page(call.rt, call.principal, Path(app_id, user_id), call.body["filter"], paging(call.query))
 
 
-@routes.operation("GET", paths.COLLECTIONS + "/name/<name>", access=paths.OF_COLLECTIONS, answer=shapes.Collection)
+@routes.operation("GET", paths.COLLECTIONS + "/name/<name>", access=paths.OF_COLLECTIONS, answer=schemas.Collection)
 def get_collection_by_name(call: Call, app_id: str, user_id: str, name: str) -> NamedCollection:
     """Get a collection by its name"""
-    return collections.by_name(call.rt, call.who, Path(app_id, user_id), name)
+    return collections.by_name(call.rt, call.principal, Path(app_id, user_id), name)
 
 
-@routes.operation("PUT", paths.COLLECTION, access=paths.OF_COLLECTION, body=shapes.CollectionUpdate, answer=shapes.Collection)
+@routes.operation("PUT", paths.COLLECTION, access=paths.OF_COLLECTION, body=schemas.CollectionUpdate, answer=schemas.Collection)
 def update_collection(call: Call, app_id: str, user_id: str, collection_id: str) -> NamedCollection:
     """Rename a collection, or replace its metadata"""
     path = Path(app_id, user_id, collection=collection_id)
-    return collections.update(call.rt, call.who, path, call.body["name"], call.body["metadata"])
+    return collections.update(call.rt, call.principal, path, call.body["name"], call.body["metadata"])
 
 
-@routes.operation("DELETE", paths.COLLECTION, access=paths.OF_COLLECTION, answer=shapes.Deleted)
+@routes.operation("DELETE", paths.COLLECTION, access=paths.OF_COLLECTION, answer=schemas.Deleted)
 def delete_collection(call: Call, app_id: str, user_id: str, collection_id: str) -> Done:
     """Delete a collection with its documents"""
-    collections.delete(call.rt, call.who, Path(app_id, user_id, collection=collection_id))
+    collections.delete(call.rt, call.principal, Path(app_id, user_id, collection=collection_id))
     return Done("Collection deleted successfully")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from memservice.api.routing import Call, Routes
-from memservice.api.v1 import paths
-from memservice.api.v1 import schemas as shapes
+from memservice.api.v1 import paths, schemas
 from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.services.auth import api_keys
@@ -15,7 +14,7 @@ _OF_V1 = ("app_id", "user_id", "collection_id")
 _MIXED = f"Give either workspace_id and peer_id, or {', '.join(_OF_V1)}, not both kinds"
 
 
-@routes.operation("POST", "/v1/keys", access=paths.OF_ADMINS, strict=True, query=shapes.KeyQuery, answer=shapes.NewKey)
+@routes.operation("POST", "/v1/keys", access=paths.OF_ADMINS, strict=True, query=schemas.KeyQuery, answer=schemas.NewKey)
 def create_key(call: Call) -> api_keys.Minted:
     """Make a key
 
@@ -29,12 +28,12 @@ def create_key(call: Call) -> api_keys.Minted:
         mixed = [name for name in _OF_V1 if query[name]]
         if mixed:  # it would be left out, and the key would open more than was asked for
             raise InvalidInput(*(Problem(("query", name), _MIXED) for name in mixed))
-        wanted = api_keys.Wanted(workspace=query["workspace_id"], peer=query["peer_id"], session=query["session_id"])
-        return api_keys.mint(call.rt, call.who, wanted, query["expires_at"])
+        key_request = api_keys.KeyRequest(workspace_id=query["workspace_id"], peer_id=query["peer_id"], session_id=query["session_id"])
+        return api_keys.mint(call.rt, call.principal, key_request, query["expires_at"])
     named = Claims(
         app_uid=query["app_id"] or None,
         user_uid=query["user_id"] or None,
         owned_session_uid=query["session_id"] or None,
         collection_uid=query["collection_id"] or None,
     )
-    return api_keys.mint_by_uid(call.rt, call.who, named, query["expires_at"])
+    return api_keys.mint_by_uid(call.rt, call.principal, named, query["expires_at"])

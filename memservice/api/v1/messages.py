@@ -8,27 +8,28 @@ from typing import Any
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
-from memservice.api.v1 import paths
-from memservice.api.v1 import schemas as shapes
+from memservice.api.v1 import paths, schemas
 from memservice.api.v3.schemas.messages import MessageHeaders
 from memservice.api.v3.schemas.queries import PageQuery
 from memservice.services.paging import Page
 from memservice.services.v1 import messages
-from memservice.services.v1.messages import Said, SaidDraft
+from memservice.services.v1.messages import UserMessage, UserMessageDraft
 from memservice.services.v1.resolve import Path
 
 routes = Routes("messages", "What is said in a session, by the user or to it.", "v1")
 
 
-def _draft(given: Mapping[str, Any]) -> SaidDraft:
-    return SaidDraft(given["content"], given["is_user"], given["metadata"])
+def _draft(given: Mapping[str, Any]) -> UserMessageDraft:
+    return UserMessageDraft(given["content"], given["is_user"], given["metadata"])
 
 
-@routes.operation("POST", paths.MESSAGES, access=paths.OF_SESSION, headers=MessageHeaders, body=shapes.MessageCreate, answer=shapes.Message)
-def create_message_for_session(call: Call, app_id: str, user_id: str, session_id: str) -> Said:
+@routes.operation(
+    "POST", paths.MESSAGES, access=paths.OF_SESSION, headers=MessageHeaders, body=schemas.MessageCreate, answer=schemas.Message
+)
+def create_message_for_session(call: Call, app_id: str, user_id: str, session_id: str) -> UserMessage:
     """Store a message"""
     path, once = Path(app_id, user_id, session_id), call.headers["idempotency_key"]
-    return messages.create(call.rt, call.who, path, [_draft(call.body)], ("body",), once)[0]
+    return messages.create(call.rt, call.principal, path, [_draft(call.body)], ("body",), once)[0]
 
 
 @routes.operation(
@@ -36,16 +37,16 @@ def create_message_for_session(call: Call, app_id: str, user_id: str, session_id
     paths.MESSAGES + "/batch",
     access=paths.OF_SESSION,
     headers=MessageHeaders,
-    body=shapes.MessageBatchCreate,
+    body=schemas.MessageBatchCreate,
     large=True,
-    answer=shapes.Message,
+    answer=schemas.Message,
     many=True,
 )
-def create_batch_messages_for_session(call: Call, app_id: str, user_id: str, session_id: str) -> Sequence[Said]:
+def create_batch_messages_for_session(call: Call, app_id: str, user_id: str, session_id: str) -> Sequence[UserMessage]:
     """Store messages in order, all or none"""
     path, once = Path(app_id, user_id, session_id), call.headers["idempotency_key"]
     drafts = [_draft(given) for given in call.body["messages"]]
-    return messages.create(call.rt, call.who, path, drafts, ("body", "messages"), once)
+    return messages.create(call.rt, call.principal, path, drafts, ("body", "messages"), once)
 
 
 @routes.operation(
@@ -53,22 +54,22 @@ def create_batch_messages_for_session(call: Call, app_id: str, user_id: str, ses
     paths.MESSAGES + "/list",
     access=paths.OF_SESSION,
     query=PageQuery,
-    body=shapes.MessageGet,
+    body=schemas.MessageGet,
     body_optional=True,
-    answer=page_of(shapes.Message),
+    answer=page_of(schemas.Message),
 )
-def get_messages(call: Call, app_id: str, user_id: str, session_id: str) -> Page[Said]:
+def get_messages(call: Call, app_id: str, user_id: str, session_id: str) -> Page[UserMessage]:
     """List a session's messages, in the order in which they were stored"""
-    return messages.page(call.rt, call.who, Path(app_id, user_id, session_id), call.body["filter"], paging(call.query))
+    return messages.page(call.rt, call.principal, Path(app_id, user_id, session_id), call.body["filter"], paging(call.query))
 
 
-@routes.operation("GET", paths.MESSAGES + "/<message_id>", access=paths.OF_SESSION, answer=shapes.Message, key_optional=True)
-def get_message(call: Call, app_id: str, user_id: str, session_id: str, message_id: str) -> Said:
+@routes.operation("GET", paths.MESSAGES + "/<message_id>", access=paths.OF_SESSION, answer=schemas.Message, key_optional=True)
+def get_message(call: Call, app_id: str, user_id: str, session_id: str, message_id: str) -> UserMessage:
     """Get a message"""
-    return messages.get(call.rt, call.who, Path(app_id, user_id, session_id), message_id)
+    return messages.get(call.rt, call.principal, Path(app_id, user_id, session_id), message_id)
 
 
-@routes.operation("PUT", paths.MESSAGES + "/<message_id>", access=paths.OF_SESSION, body=shapes.MessageUpdate, answer=shapes.Message)
-def update_message(call: Call, app_id: str, user_id: str, session_id: str, message_id: str) -> Said:
+@routes.operation("PUT", paths.MESSAGES + "/<message_id>", access=paths.OF_SESSION, body=schemas.MessageUpdate, answer=schemas.Message)
+def update_message(call: Call, app_id: str, user_id: str, session_id: str, message_id: str) -> UserMessage:
     """Replace a message's metadata"""
-    return messages.update(call.rt, call.who, Path(app_id, user_id, session_id), message_id, call.body["metadata"])
+    return messages.update(call.rt, call.principal, Path(app_id, user_id, session_id), message_id, call.body["metadata"])

@@ -8,8 +8,7 @@ from typing import Any
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
-from memservice.api.v1 import paths
-from memservice.api.v1 import schemas as shapes
+from memservice.api.v1 import paths, schemas
 from memservice.api.v3.schemas.queries import PageQuery
 from memservice.services.paging import Page
 from memservice.services.v1 import metamessages
@@ -25,10 +24,10 @@ def _draft(given: Mapping[str, Any]) -> NoteDraft:
     )
 
 
-@routes.operation("POST", paths.METAMESSAGES, access=paths.OF_USER, body=shapes.MetamessageCreate, answer=shapes.Metamessage)
+@routes.operation("POST", paths.METAMESSAGES, access=paths.OF_USER, body=schemas.MetamessageCreate, answer=schemas.Metamessage)
 def create_metamessage(call: Call, app_id: str, user_id: str) -> Note:
     """Store a metamessage about the user; with `session_id` about that session, with `message_id` too about that message"""
-    return metamessages.create(call.rt, call.who, Path(app_id, user_id), _draft(call.body))
+    return metamessages.create(call.rt, call.principal, Path(app_id, user_id), _draft(call.body))
 
 
 @routes.operation(
@@ -36,24 +35,24 @@ def create_metamessage(call: Call, app_id: str, user_id: str) -> Note:
     paths.METAMESSAGES + "/list",
     access=paths.OF_USER,
     query=PageQuery,
-    body=shapes.MetamessageGet,
+    body=schemas.MetamessageGet,
     body_optional=True,
-    answer=page_of(shapes.Metamessage),
+    answer=page_of(schemas.Metamessage),
 )
 def get_metamessages(call: Call, app_id: str, user_id: str) -> Page[Note]:
     """List a user's metamessages: all, or those with a label, about a session, about a message"""
-    return metamessages.page(call.rt, call.who, Path(app_id, user_id), _draft(call.body), call.body["filter"], paging(call.query))
+    return metamessages.page(call.rt, call.principal, Path(app_id, user_id), _draft(call.body), call.body["filter"], paging(call.query))
 
 
-@routes.operation("GET", paths.METAMESSAGES + "/<metamessage_id>", access=paths.OF_USER, answer=shapes.Metamessage)
+@routes.operation("GET", paths.METAMESSAGES + "/<metamessage_id>", access=paths.OF_USER, answer=schemas.Metamessage)
 def get_metamessage(call: Call, app_id: str, user_id: str, metamessage_id: str) -> Note:
     """Get a metamessage"""
-    return metamessages.get(call.rt, call.who, Path(app_id, user_id), metamessage_id)
+    return metamessages.get(call.rt, call.principal, Path(app_id, user_id), metamessage_id)
 
 
 @routes.operation(
-    "PUT", paths.METAMESSAGES + "/<metamessage_id>", access=paths.OF_USER, body=shapes.MetamessageUpdate, answer=shapes.Metamessage
+    "PUT", paths.METAMESSAGES + "/<metamessage_id>", access=paths.OF_USER, body=schemas.MetamessageUpdate, answer=schemas.Metamessage
 )
 def update_metamessage(call: Call, app_id: str, user_id: str, metamessage_id: str) -> Note:
     """Change what a metamessage is about, its label, or its metadata"""
-    return metamessages.update(call.rt, call.who, Path(app_id, user_id), metamessage_id, _draft(call.body))
+    return metamessages.update(call.rt, call.principal, Path(app_id, user_id), metamessage_id, _draft(call.body))

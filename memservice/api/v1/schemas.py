@@ -7,21 +7,21 @@ from typing import ClassVar
 from marshmallow import ValidationError, fields
 
 from memservice.api.fields import (
-    Coded,
-    Flag,
+    Boolean,
+    DateTime,
     FromPath,
+    Integer,
     IsActive,
-    ListOf,
-    Moment,
+    JsonObject,
+    List,
     Name,
-    Object,
-    Part,
-    Text,
-    Whole,
+    Nested,
+    String,
+    TypedMessage,
 )
 from memservice.api.schema import (
-    Aliased,
-    Shape,
+    AliasedSchema,
+    BaseSchema,
 )
 from memservice.api.validators import (
     Length,
@@ -29,28 +29,28 @@ from memservice.api.validators import (
 )
 
 
-class _Metadata(Object):
+class _Metadata(JsonObject):
     """Of something new."""
 
     def __init__(self) -> None:
         super().__init__(load_default=dict)
 
 
-class _NewName(Text):
+class _NewName(String):
     def __init__(self) -> None:
         super().__init__(required=True, validate=Length(1, 100))
 
 
-class Filter(Shape):
-    filter = Object(allow_none=True, load_default=None)
+class Filter(BaseSchema):
+    filter = JsonObject(allow_none=True, load_default=None)
 
 
-class _Update(Shape):
-    name = Text(allow_none=True, load_default=None)
-    metadata = Object(allow_none=True, load_default=None)
+class _Update(BaseSchema):
+    name = String(allow_none=True, load_default=None)
+    metadata = JsonObject(allow_none=True, load_default=None)
 
 
-class AppCreate(Shape):
+class AppCreate(BaseSchema):
     name = _NewName()
     metadata = _Metadata()
 
@@ -63,18 +63,18 @@ class AppUpdate(_Update):
     pass
 
 
-class AppQuery(Shape):
+class AppQuery(BaseSchema):
     app_id = Name(allow_none=True, load_default=None)
 
 
-class App(Shape):
-    id = Text(attribute="uid", required=True)
-    name = Text(attribute="v1_name", required=True)
-    metadata = Object(load_default=dict)
-    created_at = Moment(required=True)
+class App(BaseSchema):
+    id = String(attribute="uid", required=True)
+    name = String(attribute="v1_name", required=True)
+    metadata = JsonObject(load_default=dict)
+    created_at = DateTime(required=True)
 
 
-class UserCreate(Shape):
+class UserCreate(BaseSchema):
     name = _NewName()
     metadata = _Metadata()
 
@@ -87,119 +87,119 @@ class UserUpdate(_Update):
     pass
 
 
-class UserQuery(Shape):
+class UserQuery(BaseSchema):
     user_id = Name(allow_none=True, load_default=None)
 
 
-class User(Shape):
-    id = Text(attribute="uid", required=True)
-    name = Text(attribute="v1_name", required=True)
+class User(BaseSchema):
+    id = String(attribute="uid", required=True)
+    name = String(attribute="v1_name", required=True)
     app_id = FromPath("app_id", required=True)
-    created_at = Moment(required=True)
-    metadata = Object(load_default=dict)
+    created_at = DateTime(required=True)
+    metadata = JsonObject(load_default=dict)
 
 
-class SessionCreate(Shape):
+class SessionCreate(BaseSchema):
     metadata = _Metadata()
 
 
 class SessionGet(Filter):
-    is_active = Flag(load_default=False)
+    is_active = Boolean(load_default=False)
 
 
-class SessionUpdate(Shape):
-    metadata = Object(required=True)
+class SessionUpdate(BaseSchema):
+    metadata = JsonObject(required=True)
 
 
-class SessionQuery(Shape):
+class SessionQuery(BaseSchema):
     session_id = Name(allow_none=True, load_default=None)
 
 
-class CloneQuery(Shape):
+class CloneQuery(BaseSchema):
     message_id = Name(allow_none=True, load_default=None)
-    deep_copy = Flag(load_default=False)
+    deep_copy = Boolean(load_default=False)
 
 
-class Session(Shape):
-    id = Text(attribute="uid", required=True)
+class Session(BaseSchema):
+    id = String(attribute="uid", required=True)
     is_active = IsActive(attribute="state", required=True)
     user_id = FromPath("user_id", required=True)
     app_id = FromPath("app_id", required=True)
-    metadata = Object(load_default=dict)
-    created_at = Moment(required=True)
+    metadata = JsonObject(load_default=dict)
+    created_at = DateTime(required=True)
 
 
-class MessageCreate(Shape):
-    content = Text(required=True, validate=Length(0, 50_000))
-    is_user = Flag(required=True)
+class MessageCreate(BaseSchema):
+    content = String(required=True, validate=Length(0, 50_000))
+    is_user = Boolean(required=True)
     metadata = _Metadata()
 
 
-class MessageBatchCreate(Shape):
-    messages = ListOf(Part(MessageCreate), required=True, validate=Length(None, 100))
+class MessageBatchCreate(BaseSchema):
+    messages = List(Nested(MessageCreate), required=True, validate=Length(None, 100))
 
 
 class MessageGet(Filter):
     pass
 
 
-class MessageUpdate(Shape):
-    metadata = Object(required=True)
+class MessageUpdate(BaseSchema):
+    metadata = JsonObject(required=True)
 
 
-class Message(Shape):
-    id = Text(attribute="message.uid", required=True)
-    content = Text(attribute="message.content", required=True)
-    is_user = Flag(required=True)
+class Message(BaseSchema):
+    id = String(attribute="message.uid", required=True)
+    content = String(attribute="message.content", required=True)
+    is_user = Boolean(required=True)
     session_id = FromPath("session_id", required=True)
-    metadata = Object(attribute="message.metadata", load_default=dict)
-    created_at = Moment(attribute="message.created_at", required=True)
+    metadata = JsonObject(attribute="message.metadata", load_default=dict)
+    created_at = DateTime(attribute="message.created_at", required=True)
     app_id = FromPath("app_id", required=True)
     user_id = FromPath("user_id", required=True)
 
 
-class _Labelled(Aliased):
+class _Labelled(AliasedSchema):
     """A label is called `metamessage_type` as well, which counts where both are given."""
 
     ALIASES: ClassVar[dict[str, str]] = {"metamessage_type": "label"}
 
 
 class MetamessageCreate(_Labelled):
-    metamessage_type = Text(required=True, validate=Length(1, 50))
-    content = Text(required=True, validate=Length(0, 50_000))
+    metamessage_type = String(required=True, validate=Length(1, 50))
+    content = String(required=True, validate=Length(0, 50_000))
     session_id = Name(allow_none=True, load_default=None)
     message_id = Name(allow_none=True, load_default=None)
     metadata = _Metadata()
 
 
 class MetamessageGet(_Labelled):
-    metamessage_type = Text(allow_none=True, load_default=None)
+    metamessage_type = String(allow_none=True, load_default=None)
     session_id = Name(allow_none=True, load_default=None)
     message_id = Name(allow_none=True, load_default=None)
-    filter = Object(allow_none=True, load_default=None)
+    filter = JsonObject(allow_none=True, load_default=None)
 
 
 class MetamessageUpdate(_Labelled):
     session_id = Name(allow_none=True, load_default=None)
     message_id = Name(allow_none=True, load_default=None)
-    metamessage_type = Text(allow_none=True, load_default=None, validate=Length(1, 50))
-    metadata = Object(allow_none=True, load_default=None)
+    metamessage_type = String(allow_none=True, load_default=None, validate=Length(1, 50))
+    metadata = JsonObject(allow_none=True, load_default=None)
 
 
-class Metamessage(Shape):
-    id = Text(attribute="row.uid", required=True)
-    label = Text(attribute="row.label", required=True)
-    content = Text(attribute="row.content", required=True)
+class Metamessage(BaseSchema):
+    id = String(attribute="row.uid", required=True)
+    label = String(attribute="row.label", required=True)
+    content = String(attribute="row.content", required=True)
     user_id = FromPath("user_id", required=True)
     app_id = FromPath("app_id", required=True)
-    session_id = Text(attribute="session", required=True, allow_none=True)
-    message_id = Text(attribute="message", required=True, allow_none=True)
-    metadata = Object(attribute="row.metadata", load_default=dict)
-    created_at = Moment(attribute="row.created_at", required=True)
-    metamessage_type = Text(attribute="row.label", required=True, dump_only=True)
+    session_id = String(attribute="session", required=True, allow_none=True)
+    message_id = String(attribute="message", required=True, allow_none=True)
+    metadata = JsonObject(attribute="row.metadata", load_default=dict)
+    created_at = DateTime(attribute="row.created_at", required=True)
+    metamessage_type = String(attribute="row.label", required=True, dump_only=True)
 
 
-class CollectionCreate(Shape):
+class CollectionCreate(BaseSchema):
     name = _NewName()
     metadata = _Metadata()
 
@@ -212,21 +212,21 @@ class CollectionUpdate(_Update):
     pass
 
 
-class CollectionQuery(Shape):
+class CollectionQuery(BaseSchema):
     collection_id = Name(allow_none=True, load_default=None)
 
 
-class Collection(Shape):
-    id = Text(attribute="uid", required=True)
-    name = Text(required=True)
+class Collection(BaseSchema):
+    id = String(attribute="uid", required=True)
+    name = String(required=True)
     user_id = FromPath("user_id", required=True)
     app_id = FromPath("app_id", required=True)
-    metadata = Object(load_default=dict)
-    created_at = Moment(required=True)
+    metadata = JsonObject(load_default=dict)
+    created_at = DateTime(required=True)
 
 
-class DocumentCreate(Shape):
-    content = Text(required=True, validate=Length(1, 100_000))
+class DocumentCreate(BaseSchema):
+    content = String(required=True, validate=Length(1, 100_000))
     metadata = _Metadata()
 
 
@@ -234,22 +234,22 @@ class DocumentGet(Filter):
     pass
 
 
-class DocumentUpdate(Shape):
-    metadata = Object(allow_none=True, load_default=None)
-    content = Text(allow_none=True, load_default=None, validate=Length(1, 100_000))
+class DocumentUpdate(BaseSchema):
+    metadata = JsonObject(allow_none=True, load_default=None)
+    content = String(allow_none=True, load_default=None, validate=Length(1, 100_000))
 
 
-class DocumentQuery(Shape):
-    query = Text(required=True, validate=Length(1, 1_000))
-    filter = Object(allow_none=True, load_default=None)
-    top_k = Whole(load_default=5, validate=Range(1, 50))
+class DocumentQuery(BaseSchema):
+    query = String(required=True, validate=Length(1, 1_000))
+    filter = JsonObject(allow_none=True, load_default=None)
+    top_k = Integer(load_default=5, validate=Range(1, 50))
 
 
-class Document(Shape):
-    id = Text(attribute="uid", required=True)
-    content = Text(required=True)
-    metadata = Object(load_default=dict)
-    created_at = Moment(required=True)
+class Document(BaseSchema):
+    id = String(attribute="uid", required=True)
+    content = String(required=True)
+    metadata = JsonObject(load_default=dict)
+    created_at = DateTime(required=True)
     collection_id = FromPath("collection_id", required=True)
     app_id = FromPath("app_id", required=True)
     user_id = FromPath("user_id", required=True)
@@ -264,49 +264,49 @@ class Queries(fields.Raw):
 
     def __init__(self) -> None:
         shapes = [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
-        super().__init__(required=True, metadata={"anyOf": shapes}, error_messages={"required": Coded("Field required", "missing")})
+        super().__init__(required=True, metadata={"anyOf": shapes}, error_messages={"required": TypedMessage("Field required", "missing")})
 
     def _deserialize(self, value: object, attr: str | None, data: object, **kwargs: object) -> list[str]:
         values = value if isinstance(value, list) else [value]
         given = [query for query in values if isinstance(query, str)]
         if len(given) < len(values):
-            raise ValidationError(Coded("Input should be a string, or a list of strings", "string_type"))
+            raise ValidationError(TypedMessage("Input should be a string, or a list of strings", "string_type"))
         if not given:
-            raise ValidationError(Coded("List should have at least 1 item", "too_short"))
+            raise ValidationError(TypedMessage("List should have at least 1 item", "too_short"))
         if len(given) > QUERIES_MAX:
             raise ValidationError(
-                Coded(f"Value error, Too many queries: {len(given)}, and at most {QUERIES_MAX} are allowed", "value_error")
+                TypedMessage(f"Value error, Too many queries: {len(given)}, and at most {QUERIES_MAX} are allowed", "value_error")
             )
         if any(len(query) > QUERY_MAX for query in given):
             words = "One or more queries too long" if isinstance(value, list) else "Query too long"
-            raise ValidationError(Coded(f"Value error, {words}: at most {QUERY_MAX} characters are allowed", "value_error"))
+            raise ValidationError(TypedMessage(f"Value error, {words}: at most {QUERY_MAX} characters are allowed", "value_error"))
         return given
 
 
-class DialecticOptions(Shape):
+class DialecticOptions(BaseSchema):
     queries = Queries()
-    stream = Flag(load_default=False)
+    stream = Boolean(load_default=False)
 
 
-class DialecticResponse(Shape):
-    content = Text(required=True)
+class DialecticResponse(BaseSchema):
+    content = String(required=True)
 
 
-class Deleted(Shape):
+class Deleted(BaseSchema):
     """What was asked for is done."""
 
-    message = Text(required=True)
+    message = String(required=True)
 
 
-class KeyQuery(Shape):
+class KeyQuery(BaseSchema):
     app_id = Name(allow_none=True, load_default=None)
     user_id = Name(allow_none=True, load_default=None)
     session_id = Name(allow_none=True, load_default=None)
     collection_id = Name(allow_none=True, load_default=None)
-    expires_at = Moment(allow_none=True, load_default=None)
+    expires_at = DateTime(allow_none=True, load_default=None)
     workspace_id = Name(allow_none=True, load_default=None)
     peer_id = Name(allow_none=True, load_default=None)
 
 
-class NewKey(Shape):
-    key = Text(required=True, attribute="token")
+class NewKey(BaseSchema):
+    key = String(required=True, attribute="token")

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
-from memservice.api.v1 import paths
-from memservice.api.v1 import schemas as shapes
+from memservice.api.v1 import paths, schemas
 from memservice.api.v3.schemas.queries import PageQuery
 from memservice.domain.records import Session
 from memservice.services.paging import Page
@@ -23,16 +22,16 @@ class Done:
     message: str
 
 
-@routes.operation("POST", paths.SESSIONS, access=paths.OF_USER, body=shapes.SessionCreate, answer=shapes.Session)
+@routes.operation("POST", paths.SESSIONS, access=paths.OF_USER, body=schemas.SessionCreate, answer=schemas.Session)
 def create_session(call: Call, app_id: str, user_id: str) -> Session:
     """Create a session"""
-    return sessions.create(call.rt, call.who, Path(app_id, user_id), call.body["metadata"])
+    return sessions.create(call.rt, call.principal, Path(app_id, user_id), call.body["metadata"])
 
 
-@routes.operation("GET", paths.SESSIONS, access=paths.LOOK_UP, query=shapes.SessionQuery, answer=shapes.Session)
+@routes.operation("GET", paths.SESSIONS, access=paths.LOOK_UP, query=schemas.SessionQuery, answer=schemas.Session)
 def get_session(call: Call, app_id: str, user_id: str) -> Session:
     """Get a session: the one of this id, else the one that the key is for"""
-    return sessions.get(call.rt, call.who, Path(app_id, user_id), call.query["session_id"])
+    return sessions.get(call.rt, call.principal, Path(app_id, user_id), call.query["session_id"])
 
 
 @routes.operation(
@@ -40,34 +39,34 @@ def get_session(call: Call, app_id: str, user_id: str) -> Session:
     paths.SESSIONS + "/list",
     access=paths.OF_USER,
     query=PageQuery,
-    body=shapes.SessionGet,
+    body=schemas.SessionGet,
     body_optional=True,
-    answer=page_of(shapes.Session),
+    answer=page_of(schemas.Session),
 )
 def get_sessions(call: Call, app_id: str, user_id: str) -> Page[Session]:
     """List a user's sessions: all of them, or with `is_active` those that were not deleted"""
     body = call.body
-    return sessions.page(call.rt, call.who, Path(app_id, user_id), body["filter"], body["is_active"], paging(call.query))
+    return sessions.page(call.rt, call.principal, Path(app_id, user_id), body["filter"], body["is_active"], paging(call.query))
 
 
-@routes.operation("PUT", paths.SESSION, access=paths.OF_SESSION, body=shapes.SessionUpdate, answer=shapes.Session)
+@routes.operation("PUT", paths.SESSION, access=paths.OF_SESSION, body=schemas.SessionUpdate, answer=schemas.Session)
 def update_session(call: Call, app_id: str, user_id: str, session_id: str) -> Session:
     """Replace a session's metadata"""
-    return sessions.update(call.rt, call.who, Path(app_id, user_id, session_id), call.body["metadata"])
+    return sessions.update(call.rt, call.principal, Path(app_id, user_id, session_id), call.body["metadata"])
 
 
-@routes.operation("DELETE", paths.SESSION, access=paths.OF_SESSION, answer=shapes.Deleted)
+@routes.operation("DELETE", paths.SESSION, access=paths.OF_SESSION, answer=schemas.Deleted)
 def delete_session(call: Call, app_id: str, user_id: str, session_id: str) -> Done:
     """Mark a session as no longer active
 
     It can still be read and written here; the later generations of the API no longer show it.
     """
-    sessions.archive(call.rt, call.who, Path(app_id, user_id, session_id))
+    sessions.archive(call.rt, call.principal, Path(app_id, user_id, session_id))
     return Done("Session deleted successfully")
 
 
-@routes.operation("GET", paths.SESSION + "/clone", access=paths.OF_SESSION, writes=True, query=shapes.CloneQuery, answer=shapes.Session)
+@routes.operation("GET", paths.SESSION + "/clone", access=paths.OF_SESSION, writes=True, query=schemas.CloneQuery, answer=schemas.Session)
 def clone_session(call: Call, app_id: str, user_id: str, session_id: str) -> Session:
     """Copy a session, up to and including `message_id`; with `deep_copy` its metamessages as well"""
     query = call.query
-    return sessions.clone(call.rt, call.who, Path(app_id, user_id, session_id), query["message_id"] or None, query["deep_copy"])
+    return sessions.clone(call.rt, call.principal, Path(app_id, user_id, session_id), query["message_id"] or None, query["deep_copy"])

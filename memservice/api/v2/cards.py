@@ -26,5 +26,5 @@ def get_peer_card_by_key(call: Call, peer_id: str) -> Card:
 
     The workspace is the key's, else the one that `workspace_id` names, else `default`.
     """
-    workspace = call.who.workspace or call.query["workspace_id"] or _DEFAULT
+    workspace = call.principal.workspace_id or call.query["workspace_id"] or _DEFAULT
     return peers.card_of(call, workspace, peer_id)

@@ -13,7 +13,7 @@ from memservice.api.routing import Call
 from memservice.api.streaming import event_stream, text_stream
 from memservice.api.v2 import client
 from memservice.api.v2.routes import Routes
-from memservice.api.v2.schemas import peers as shapes
+from memservice.api.v2.schemas import peers as schemas
 from memservice.services.chat import chat
 from memservice.services.chat.chat import Answer
 
@@ -29,8 +29,8 @@ _LAST: dict[str, Any] = {"delta": {"content": None}, "done": True}
     "POST",
     "/v2/workspaces/<workspace_id>/peers/<peer_id>/chat",
     access=RouteAccess(workspace="workspace_id", peer="peer_id"),
-    body=shapes.DialecticOptions,
-    answer=shapes.ChatResponse,
+    body=schemas.DialecticOptions,
+    answer=schemas.ChatResponse,
     stream=True,
 )
 def chat_with_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
@@ -42,7 +42,7 @@ def chat_with_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
     body = call.body
 
     def ask() -> Answer:
-        return chat.ask_peer(call.rt, call.who, workspace_id, peer_id, v3.chat.options_of_peer(body))
+        return chat.ask_peer(call.rt, call.principal, workspace_id, peer_id, v3.chat.options_of_peer(body))
 
     if not body["stream"]:
         return answered(ask, lambda answer: {"content": answer.content() or NO_ANSWER})

@@ -10,7 +10,7 @@ from memservice.api.paging import paging
 from memservice.api.routing import Call
 from memservice.api.schema import page_of
 from memservice.api.v2.routes import Routes
-from memservice.api.v2.schemas import messages as shapes
+from memservice.api.v2.schemas import messages as schemas
 from memservice.api.v3.schemas.messages import Message as MessageShape
 from memservice.api.v3.schemas.messages import MessageHeaders
 from memservice.api.v3.schemas.queries import PageQuery
@@ -25,9 +25,9 @@ _OF_PEER = "/v2/workspaces/<workspace_id>/peers/<peer_id>/messages"
 _OWN = RouteAccess(workspace="workspace_id", peer="peer_id")
 _NEWEST = v3.messages.routes
 
-routes.as_newest(_NEWEST, v3.messages.create_messages, rule=_MESSAGES + "/", also=(_MESSAGES,), body=shapes.MessageBatchCreate)
-routes.as_newest(_NEWEST, v3.uploads.create_messages_with_file, form=shapes.MessageUpload)
-routes.as_newest(_NEWEST, v3.messages.list_messages, body=shapes.MessageGet)
+routes.as_newest(_NEWEST, v3.messages.create_messages, rule=_MESSAGES + "/", also=(_MESSAGES,), body=schemas.MessageBatchCreate)
+routes.as_newest(_NEWEST, v3.uploads.create_messages_with_file, form=schemas.MessageUpload)
+routes.as_newest(_NEWEST, v3.messages.list_messages, body=schemas.MessageGet)
 routes.as_newest(_NEWEST, v3.messages.get_message)
 routes.as_newest(_NEWEST, v3.messages.update_message)
 
@@ -37,7 +37,7 @@ routes.as_newest(_NEWEST, v3.messages.update_message)
     _OF_PEER,
     access=_OWN,
     headers=MessageHeaders,
-    body=shapes.MessageBatchCreate,
+    body=schemas.MessageBatchCreate,
     large=True,
     answer=MessageShape,
     many=True,
@@ -48,7 +48,7 @@ def create_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Seq
     They are kept in a session that the peer has to itself, whose name the answer shows.
     """
     drafts = v3.messages.drafts(call.body)
-    return peer_messages.create(call.rt, call.who, workspace_id, peer_id, drafts, call.headers["idempotency_key"])
+    return peer_messages.create(call.rt, call.principal, workspace_id, peer_id, drafts, call.headers["idempotency_key"])
 
 
 @routes.operation(
@@ -56,10 +56,10 @@ def create_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Seq
     _OF_PEER + "/list",
     access=_OWN,
     query=PageQuery,
-    body=shapes.MessageGet,
+    body=schemas.MessageGet,
     body_optional=True,
     answer=page_of(MessageShape),
 )
 def list_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Page[Message]:
     """List a peer's messages that belong to no conversation"""
-    return peer_messages.page(call.rt, call.who, workspace_id, peer_id, call.body["filters"], paging(call.query))
+    return peer_messages.page(call.rt, call.principal, workspace_id, peer_id, call.body["filters"], paging(call.query))

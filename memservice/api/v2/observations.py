@@ -13,7 +13,7 @@ from memservice.api.schema import page_of
 from memservice.api.service_schemas import Accepted as Done
 from memservice.api.v2.representation import in_session
 from memservice.api.v2.routes import Routes
-from memservice.api.v2.schemas import observations as shapes
+from memservice.api.v2.schemas import observations as schemas
 from memservice.api.v3.deletion import Accepted
 from memservice.api.v3.schemas.queries import PageQuery
 from memservice.domain.records import Conclusion
@@ -32,9 +32,9 @@ _OWN = RouteAccess(workspace="workspace_id")
     _OBSERVATIONS,
     also=(_CONCLUSIONS,),
     access=_OWN,
-    body=shapes.ObservationBatchCreate,
+    body=schemas.ObservationBatchCreate,
     large=True,
-    answer=shapes.Observation,
+    answer=schemas.Observation,
     many=True,
 )
 def create_observations(call: Call, workspace_id: str) -> Sequence[Conclusion]:
@@ -42,7 +42,7 @@ def create_observations(call: Call, workspace_id: str) -> Sequence[Conclusion]:
 
     The workspace, the peers and the session must exist.
     """
-    return [in_session(found) for found in v3.conclusions.create_conclusions(call, workspace_id)]
+    return [in_session(conclusion) for conclusion in v3.conclusions.create_conclusions(call, workspace_id)]
 
 
 @routes.operation(
@@ -51,13 +51,13 @@ def create_observations(call: Call, workspace_id: str) -> Sequence[Conclusion]:
     also=(_CONCLUSIONS + "/list",),
     access=_OWN,
     query=PageQuery,
-    body=shapes.ObservationGet,
+    body=schemas.ObservationGet,
     body_optional=True,
-    answer=page_of(shapes.Observation),
+    answer=page_of(schemas.Observation),
 )
 def list_observations(call: Call, workspace_id: str) -> Page[Conclusion]:
     """List a workspace's observations, newest first"""
-    found = conclusions.page(call.rt, call.who, workspace_id, call.body["filters"], paging(call.query), of_scopes=False)
+    found = conclusions.page(call.rt, call.principal, workspace_id, call.body["filters"], paging(call.query), of_scopes=False)
     return replace(found, items=[in_session(item) for item in found.items])
 
 
@@ -66,8 +66,8 @@ def list_observations(call: Call, workspace_id: str) -> Page[Conclusion]:
     _OBSERVATIONS + "/query",
     also=(_CONCLUSIONS + "/query",),
     access=_OWN,
-    body=shapes.ObservationQuery,
-    answer=shapes.Observation,
+    body=schemas.ObservationQuery,
+    answer=schemas.Observation,
     many=True,
 )
 def query_observations(call: Call, workspace_id: str) -> Sequence[Conclusion]:
@@ -75,11 +75,11 @@ def query_observations(call: Call, workspace_id: str) -> Sequence[Conclusion]:
 
     `filters` must name observer and observed. Nearest first.
     """
-    return [in_session(found) for found in v3.conclusions.query_conclusions(call, workspace_id)]
+    return [in_session(conclusion) for conclusion in v3.conclusions.query_conclusions(call, workspace_id)]
 
 
 @routes.operation("DELETE", _OBSERVATIONS + "/<observation_id>", also=(_CONCLUSIONS + "/<observation_id>",), access=_OWN, answer=Done)
 def delete_observation(call: Call, workspace_id: str, observation_id: str) -> Accepted:
     """Delete an observation"""
-    conclusions.delete(call.rt, call.who, workspace_id, observation_id)
+    conclusions.delete(call.rt, call.principal, workspace_id, observation_id)
     return Accepted("Observation deleted successfully")

@@ -32,10 +32,10 @@ def trigger_dream(call: Call, workspace_id: str) -> None:
     """
     body = call.body
     request = services.DreamRequest(observer=body["observer"], kind=services.OMNI, observed=body["observed"] or None)
-    services.schedule(call.rt, call.who, workspace_id, request)
+    services.schedule(call.rt, call.principal, workspace_id, request)
 
 
 @webhooks.operation("DELETE", _WORKSPACE + "/webhooks/<endpoint_id>", access=_OWN, null=True)
 def delete_webhook_endpoint(call: Call, workspace_id: str, endpoint_id: str) -> None:
     """Forget an endpoint"""
-    endpoints.delete(call.rt, call.who, workspace_id, endpoint_id)
+    endpoints.delete(call.rt, call.principal, workspace_id, endpoint_id)

@@ -21,7 +21,7 @@ from memservice.api.v2.representation import (
     OfPeerAlone,
 )
 from memservice.api.v2.routes import Routes
-from memservice.api.v2.schemas import peers as shapes
+from memservice.api.v2.schemas import peers as schemas
 from memservice.api.v2.schemas.workspaces import (
     Session,
     SessionGet,
@@ -44,21 +44,21 @@ _encode_text = encoder(newest.RepresentationResponse)
 _encode_context = encoder(newest.PeerContext)
 
 routes.as_newest(_NEWEST, v3.peers.get_or_create_peer)
-routes.as_newest(_NEWEST, v3.peers.list_peers, body=shapes.PeerGet)
+routes.as_newest(_NEWEST, v3.peers.list_peers, body=schemas.PeerGet)
 routes.as_newest(_NEWEST, v3.peers.update_peer)
 routes.as_newest(_NEWEST, v3.peers.list_peer_sessions, body=SessionGet, answer=page_of(Session))
 
 
-@routes.operation("POST", _PEER + "/representation", access=_OWN, body=shapes.PeerRepresentationGet, answer=shapes.RepresentationResponse)
+@routes.operation("POST", _PEER + "/representation", access=_OWN, body=schemas.PeerRepresentationGet, answer=schemas.RepresentationResponse)
 def get_working_representation(call: Call, workspace_id: str, peer_id: str) -> OfPeerAlone | Response:
     """What a peer knows about itself, or about another"""
-    known = representation.known_of_peer(call.rt, call.who, workspace_id, peer_id, representation_options(call))
+    selection = representation.known_of_peer(call.rt, call.principal, workspace_id, peer_id, representation_options(call))
     if client.wants_text():
-        return json_answer(_encode_text(Representation(markdown(known)), {}))
-    return OfPeerAlone(v2_representation.recalled(known))
+        return json_answer(_encode_text(Representation(markdown(selection)), {}))
+    return OfPeerAlone(v2_representation.representation_of(selection))
 
 
-@routes.operation("GET", _PEER + "/context", access=_OWN, query=shapes.PeerContextQuery, answer=shapes.PeerContext)
+@routes.operation("GET", _PEER + "/context", access=_OWN, query=schemas.PeerContextQuery, answer=schemas.PeerContext)
 def get_peer_context(call: Call, workspace_id: str, peer_id: str) -> OfPeer | Response:
     """Get the representation and the card of a peer, or of `target` as that peer sees it"""
     context = v3.peers.get_peer_context(call, workspace_id, peer_id)
@@ -74,9 +74,9 @@ def get_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
     return card_of(call, workspace_id, peer_id)
 
 
-def card_of(call: Call, workspace: str, peer: str) -> Card:
+def card_of(call: Call, workspace_id: str, peer_id: str) -> Card:
     try:
-        return Card(cards.get(call.rt, call.who, workspace, peer, call.query["target"] or None))
+        return Card(cards.get(call.rt, call.principal, workspace_id, peer_id, call.query["target"] or None))
     except NotFound:
         return Card(None)
 
@@ -88,5 +88,5 @@ def set_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
     At most 40 lines are kept, the first ones; lines that differ in case and white space only count once. The answer shows what was
     stored. The peer must exist.
     """
-    cards.get(call.rt, call.who, workspace_id, peer_id)
+    cards.get(call.rt, call.principal, workspace_id, peer_id)
     return v3.peers.set_peer_card(call, workspace_id, peer_id)

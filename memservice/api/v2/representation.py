@@ -28,43 +28,43 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class Representation:
     explicit: list[Observation]
     deductive: list[Observation]
     """Whatever was not said: patterns and contradictions too, which this generation has no place of their own for."""
 
 
-def recalled(known: Selection) -> Recalled:
+def representation_of(selection: Selection) -> Representation:
     """Each list oldest first. A message that is quoted stands among what was said."""
-    explicit = [_said(conclusion) for conclusion in known.level(EXPLICIT)]
-    quoted = [_quoted(message, known.speaker(message)) for message in known.messages]
-    deductive = [_said(conclusion) for level in LEVELS if level != EXPLICIT for conclusion in known.level(level)]
-    return Recalled(_in_time([*explicit, *quoted]), _in_time(deductive))
+    explicit = [_of_conclusion(conclusion) for conclusion in selection.level(EXPLICIT)]
+    quoted = [_of_message(message, selection.speaker(message)) for message in selection.messages]
+    deductive = [_of_conclusion(conclusion) for level in LEVELS if level != EXPLICIT for conclusion in selection.level(level)]
+    return Representation(_in_time([*explicit, *quoted]), _in_time(deductive))
 
 
 def _in_time(observations: list[Observation]) -> list[Observation]:
     return sorted(observations, key=lambda observation: observation.created_at)
 
 
-def _said(conclusion: Conclusion) -> Observation:
-    session = conclusion.session or GLOBAL_SESSION
-    return Observation(conclusion.said_at, list(conclusion.message_keys), session, conclusion.content, support(conclusion))
+def _of_conclusion(conclusion: Conclusion) -> Observation:
+    session_id = conclusion.session or GLOBAL_SESSION
+    return Observation(conclusion.said_at, list(conclusion.message_keys), session_id, conclusion.content, support(conclusion))
 
 
-def _quoted(message: Message, speaker: str) -> Observation:
+def _of_message(message: Message, speaker: str) -> Observation:
     return Observation(message.created_at, [message.key], message.session, f"{speaker}: {message.content}", [])
 
 
 @dataclass(frozen=True, slots=True)
 class OfPeerAlone:
-    representation: Recalled
+    representation: Representation
 
 
 @dataclass(frozen=True, slots=True)
 class OfPeer:
     peer: str
     target: str
-    representation: Recalled
+    representation: Representation
     card: list[str] | None
 
 
@@ -72,7 +72,7 @@ class OfPeer:
 class OfSession:
     messages: Sequence[Message]
     summary: Summary | None
-    representation: Recalled | None
+    representation: Representation | None
     card: list[str] | None
 
 
@@ -83,12 +83,12 @@ class Early:
 
 
 def of_peer(context: PeerContext) -> OfPeer:
-    return OfPeer(context.peer, context.target, recalled(context.known), context.card)
+    return OfPeer(context.peer, context.target, representation_of(context.known), context.card)
 
 
 def of_session(context: SessionContext) -> OfSession:
-    known = None if context.known is None else recalled(context.known)
-    return OfSession(context.messages, context.summary, known, context.card)
+    representation = None if context.known is None else representation_of(context.known)
+    return OfSession(context.messages, context.summary, representation, context.card)
 
 
 def early(context: SessionContext) -> Early:

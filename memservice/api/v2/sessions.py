@@ -17,7 +17,7 @@ from memservice.api.v2 import (
 from memservice.api.v2.representation import OfSession
 from memservice.api.v2.routes import Routes
 from memservice.api.v2.schemas import peers as known
-from memservice.api.v2.schemas import workspaces as shapes
+from memservice.api.v2.schemas import workspaces as schemas
 from memservice.api.v3.schemas import sessions as newest
 from memservice.api.v3.schemas.configuration import SessionPeerConfig
 from memservice.api.v3.schemas.queries import CloneQuery
@@ -34,14 +34,14 @@ _MEMBERS = v3.members.routes
 _encode_text = encoder(newest.SessionContext)
 _encode_early = encoder(known.EarlySessionContext)
 
-routes.as_newest(_NEWEST, v3.sessions.get_or_create_session, body=shapes.SessionCreate, answer=shapes.Session)
-routes.as_newest(_NEWEST, v3.sessions.list_sessions, body=shapes.SessionGet, answer=page_of(shapes.Session))
-routes.as_newest(_NEWEST, v3.sessions.update_session, body=shapes.SessionUpdate, answer=shapes.Session)
+routes.as_newest(_NEWEST, v3.sessions.get_or_create_session, body=schemas.SessionCreate, answer=schemas.Session)
+routes.as_newest(_NEWEST, v3.sessions.list_sessions, body=schemas.SessionGet, answer=page_of(schemas.Session))
+routes.as_newest(_NEWEST, v3.sessions.update_session, body=schemas.SessionUpdate, answer=schemas.Session)
 routes.as_newest(_NEWEST, v3.deletion.delete_session)
 routes.as_newest(_NEWEST, v3.sessions.get_session_summaries)
-routes.as_newest(_MEMBERS, v3.members.add_session_peers, answer=shapes.Session)
-routes.as_newest(_MEMBERS, v3.members.set_session_peers, answer=shapes.Session)
-routes.as_newest(_MEMBERS, v3.members.remove_session_peers, answer=shapes.Session)
+routes.as_newest(_MEMBERS, v3.members.add_session_peers, answer=schemas.Session)
+routes.as_newest(_MEMBERS, v3.members.set_session_peers, answer=schemas.Session)
+routes.as_newest(_MEMBERS, v3.members.remove_session_peers, answer=schemas.Session)
 routes.as_newest(_MEMBERS, v3.members.list_session_peers)
 routes.as_newest(_MEMBERS, v3.members.get_session_peer_config)
 routes.as_newest(_MEMBERS, v3.members.set_session_peer_config)
@@ -57,10 +57,10 @@ def set_peer_config(call: Call, workspace_id: str, session_id: str, peer_id: str
     return empty_answer(200)
 
 
-routes.as_newest(_NEWEST, v3.cloning.clone_session, answer=shapes.Session)
+routes.as_newest(_NEWEST, v3.cloning.clone_session, answer=schemas.Session)
 
 
-@routes.operation("GET", _SESSION + "/clone", access=_OWN, writes=True, query=CloneQuery, answer=shapes.Session)
+@routes.operation("GET", _SESSION + "/clone", access=_OWN, writes=True, query=CloneQuery, answer=schemas.Session)
 def clone_session_by_get(call: Call, workspace_id: str, session_id: str) -> Session:
     """Clone a session
 

@@ -7,7 +7,7 @@ from memservice.api.auth import RouteAccess
 from memservice.api.routing import Call
 from memservice.api.schema import page_of
 from memservice.api.v2.routes import Routes
-from memservice.api.v2.schemas import workspaces as shapes
+from memservice.api.v2.schemas import workspaces as schemas
 from memservice.api.v3.schemas.workspaces import QueueStatus
 from memservice.domain.records import Workspace
 from memservice.services import deletion
@@ -19,18 +19,18 @@ _WORKSPACE = "/v2/workspaces/<workspace_id>"
 _OWN = RouteAccess(workspace="workspace_id")
 _NEWEST = v3.workspaces.routes
 
-routes.as_newest(_NEWEST, v3.workspaces.get_or_create_workspace, body=shapes.WorkspaceCreate, answer=shapes.Workspace)
-routes.as_newest(_NEWEST, v3.workspaces.list_workspaces, body=shapes.WorkspaceGet, answer=page_of(shapes.Workspace))
-routes.as_newest(_NEWEST, v3.workspaces.update_workspace, body=shapes.WorkspaceUpdate, answer=shapes.Workspace)
+routes.as_newest(_NEWEST, v3.workspaces.get_or_create_workspace, body=schemas.WorkspaceCreate, answer=schemas.Workspace)
+routes.as_newest(_NEWEST, v3.workspaces.list_workspaces, body=schemas.WorkspaceGet, answer=page_of(schemas.Workspace))
+routes.as_newest(_NEWEST, v3.workspaces.update_workspace, body=schemas.WorkspaceUpdate, answer=schemas.Workspace)
 
 
-@routes.operation("DELETE", _WORKSPACE, access=_OWN, answer=shapes.Workspace)
+@routes.operation("DELETE", _WORKSPACE, access=_OWN, answer=schemas.Workspace)
 def delete_workspace(call: Call, workspace_id: str) -> Workspace:
     """Delete a workspace, and everything in it
 
     It is gone at once and its id free again; what was in it is erased in the background. The answer shows what it was.
     """
-    return deletion.delete_workspace(call.rt, call.who, workspace_id, with_sessions=True)
+    return deletion.delete_workspace(call.rt, call.principal, workspace_id, with_sessions=True)
 
 
 @routes.operation(
@@ -38,7 +38,7 @@ def delete_workspace(call: Call, workspace_id: str) -> Workspace:
     _WORKSPACE + "/deriver/status",
     also=(_WORKSPACE + "/queue/status",),
     access=_OWN,
-    query=shapes.DeriverStatusQuery,
+    query=schemas.DeriverStatusQuery,
     answer=QueueStatus,
 )
 def get_deriver_status(call: Call, workspace_id: str) -> queue_status.QueueStatus:
@@ -46,4 +46,4 @@ def get_deriver_status(call: Call, workspace_id: str) -> queue_status.QueueStatu
     query = call.query
     observer = query["observer_id"] or query["peer_id"]
     sender = query["sender_id"] or (query["peer_id"] if query["include_sender"] else None)
-    return queue_status.status(call.rt, call.who, workspace_id, observer or None, sender or None, query["session_id"] or None)
+    return queue_status.status(call.rt, call.principal, workspace_id, observer or None, sender or None, query["session_id"] or None)

@@ -12,7 +12,7 @@ from memservice.api.auth import RouteAccess
 from memservice.api.encoding import encoder
 from memservice.api.routing import Call, Routes
 from memservice.api.streaming import event_stream
-from memservice.api.v3.schemas import chat as shapes
+from memservice.api.v3.schemas import chat as schemas
 from memservice.services.chat import chat
 from memservice.services.chat.chat import (
     Answer,
@@ -23,15 +23,15 @@ routes = Routes("chat", "Questions in natural language, answered from what is kn
 
 _WORKSPACE = "/v3/workspaces/<workspace_id>"
 
-_encode_evidence = encoder(shapes.Evidence)
+_encode_evidence = encoder(schemas.Evidence)
 
 
 @routes.operation(
     "POST",
     _WORKSPACE + "/peers/<peer_id>/chat",
     access=RouteAccess(workspace="workspace_id", peer="peer_id"),
-    body=shapes.DialecticOptions,
-    answer=shapes.ChatResponse,
+    body=schemas.DialecticOptions,
+    answer=schemas.ChatResponse,
     stream=True,
 )
 def chat_with_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
@@ -41,7 +41,7 @@ def chat_with_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
     without that last event failed. `response_format` is a JSON Schema with an object at its root; the answer is JSON then.
     """
     options = options_of_peer(call.body)
-    return _respond(call.body, lambda: chat.ask_peer(call.rt, call.who, workspace_id, peer_id, options))
+    return _respond(call.body, lambda: chat.ask_peer(call.rt, call.principal, workspace_id, peer_id, options))
 
 
 def options_of_peer(body: Mapping[str, Any]) -> ChatOptions:
@@ -52,8 +52,8 @@ def options_of_peer(body: Mapping[str, Any]) -> ChatOptions:
     "POST",
     _WORKSPACE + "/chat",
     access=RouteAccess(workspace="workspace_id"),
-    body=shapes.WorkspaceChatOptions,
-    answer=shapes.ChatResponse,
+    body=schemas.WorkspaceChatOptions,
+    answer=schemas.ChatResponse,
     stream=True,
 )
 def chat_with_workspace(call: Call, workspace_id: str) -> Response:
@@ -62,7 +62,7 @@ def chat_with_workspace(call: Call, workspace_id: str) -> Response:
     `session_id` narrows the messages that are looked at, `scope` everything. Answers as the chat of a peer does.
     """
     options = _options(call.body)
-    return _respond(call.body, lambda: chat.ask_workspace(call.rt, call.who, workspace_id, options))
+    return _respond(call.body, lambda: chat.ask_workspace(call.rt, call.principal, workspace_id, options))
 
 
 def _options(body: Mapping[str, Any], **further: Any) -> ChatOptions:

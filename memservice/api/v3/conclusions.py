@@ -8,7 +8,7 @@ from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
-from memservice.api.v3.schemas import conclusions as shapes
+from memservice.api.v3.schemas import conclusions as schemas
 from memservice.api.v3.schemas.queries import (
     ConclusionGet,
     PageQuery,
@@ -26,7 +26,7 @@ _OWN = RouteAccess(workspace="workspace_id")
 
 
 @routes.operation(
-    "POST", _CONCLUSIONS, access=_OWN, body=shapes.ConclusionBatchCreate, large=True, answer=shapes.Conclusion, many=True, status=(201,)
+    "POST", _CONCLUSIONS, access=_OWN, body=schemas.ConclusionBatchCreate, large=True, answer=schemas.Conclusion, many=True, status=(201,)
 )
 def create_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
     """Store up to 100 conclusions, all or none
@@ -37,7 +37,7 @@ def create_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
         ConclusionDraft(content=given["content"], observer=given["observer_id"], observed=given["observed_id"], session=given["session_id"])
         for given in call.body["conclusions"]
     ]
-    return conclusions.create(call.rt, call.who, workspace_id, drafts)
+    return conclusions.create(call.rt, call.principal, workspace_id, drafts)
 
 
 @routes.operation(
@@ -47,30 +47,30 @@ def create_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
     query=PageQuery,
     body=ConclusionGet,
     body_optional=True,
-    answer=page_of(shapes.Conclusion),
+    answer=page_of(schemas.Conclusion),
 )
 def list_conclusions(call: Call, workspace_id: str) -> Page[Conclusion]:
     """List a workspace's conclusions, newest first"""
-    return conclusions.page(call.rt, call.who, workspace_id, call.body["filters"], paging(call.query))
+    return conclusions.page(call.rt, call.principal, workspace_id, call.body["filters"], paging(call.query))
 
 
-@routes.operation("POST", _CONCLUSIONS + "/query", access=_OWN, body=shapes.ConclusionQuery, answer=shapes.Conclusion, many=True)
+@routes.operation("POST", _CONCLUSIONS + "/query", access=_OWN, body=schemas.ConclusionQuery, answer=schemas.Conclusion, many=True)
 def query_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
     """Find the conclusions nearest to a text
 
     `filters` must name observer and observed. Nearest first.
     """
     body = call.body
-    return conclusions.query(call.rt, call.who, workspace_id, body["query"], body["top_k"], body["distance"], body["filters"])
+    return conclusions.query(call.rt, call.principal, workspace_id, body["query"], body["top_k"], body["distance"], body["filters"])
 
 
-@routes.operation("GET", _CONCLUSION, access=_OWN, answer=shapes.Conclusion)
+@routes.operation("GET", _CONCLUSION, access=_OWN, answer=schemas.Conclusion)
 def get_conclusion(call: Call, workspace_id: str, conclusion_id: str) -> Conclusion:
     """Get a conclusion"""
-    return conclusions.get(call.rt, call.who, workspace_id, conclusion_id)
+    return conclusions.get(call.rt, call.principal, workspace_id, conclusion_id)
 
 
 @routes.operation("DELETE", _CONCLUSION, access=_OWN, status=(204,))
 def delete_conclusion(call: Call, workspace_id: str, conclusion_id: str) -> None:
     """Delete a conclusion"""
-    conclusions.delete(call.rt, call.who, workspace_id, conclusion_id)
+    conclusions.delete(call.rt, call.principal, workspace_id, conclusion_id)

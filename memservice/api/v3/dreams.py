@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import Call, Routes
-from memservice.api.v3.schemas import dreams as shapes
+from memservice.api.v3.schemas import dreams as schemas
 from memservice.services import dreams
 from memservice.services.dreams import DreamRequest
 
@@ -15,7 +15,7 @@ routes = Routes("dreams", "Dreams consolidate what is known: repetitions are mer
     "POST",
     "/v3/workspaces/<workspace_id>/schedule_dream",
     access=RouteAccess(workspace="workspace_id"),
-    body=shapes.ScheduleDreamRequest,
+    body=schemas.ScheduleDreamRequest,
     status=(204,),
 )
 def schedule_dream(call: Call, workspace_id: str) -> None:
@@ -32,4 +32,4 @@ def schedule_dream(call: Call, workspace_id: str) -> None:
         session=body["session_id"] or None,
         rebuild=body["rebuild"],
     )
-    dreams.schedule(call.rt, call.who, workspace_id, request)
+    dreams.schedule(call.rt, call.principal, workspace_id, request)

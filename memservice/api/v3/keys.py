@@ -6,7 +6,7 @@ from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
-from memservice.api.v3.schemas import keys as shapes
+from memservice.api.v3.schemas import keys as schemas
 from memservice.api.v3.schemas.queries import PageQuery
 from memservice.domain.records import ApiKey
 from memservice.services.auth import api_keys
@@ -18,7 +18,7 @@ _KEYS = "/v3/keys"
 _ADMIN = RouteAccess(admin=True)
 
 
-@routes.operation("POST", _KEYS, access=_ADMIN, strict=True, query=shapes.KeyQuery, answer=shapes.NewKey)
+@routes.operation("POST", _KEYS, access=_ADMIN, strict=True, query=schemas.KeyQuery, answer=schemas.NewKey)
 def create_key(call: Call) -> api_keys.Minted:
     """Make a key
 
@@ -28,18 +28,18 @@ def create_key(call: Call) -> api_keys.Minted:
     """
     api_keys.require_enabled(call.rt)
     query = call.query
-    wanted = api_keys.Wanted(workspace=query["workspace_id"], peer=query["peer_id"], session=query["session_id"])
-    return api_keys.mint(call.rt, call.who, wanted, query["expires_at"], query["label"])
+    key_request = api_keys.KeyRequest(workspace_id=query["workspace_id"], peer_id=query["peer_id"], session_id=query["session_id"])
+    return api_keys.mint(call.rt, call.principal, key_request, query["expires_at"], query["label"])
 
 
-@routes.operation("GET", _KEYS, access=_ADMIN, strict=True, query=PageQuery, answer=page_of(shapes.Key))
+@routes.operation("GET", _KEYS, access=_ADMIN, strict=True, query=PageQuery, answer=page_of(schemas.Key))
 def list_keys(call: Call) -> Page[ApiKey]:
     """List keys
 
     Those that were made here, whether they still work or not, and those that were revoked; without their tokens.
     """
     api_keys.require_enabled(call.rt)
-    return api_keys.page(call.rt, call.who, paging(call.query))
+    return api_keys.page(call.rt, call.principal, paging(call.query))
 
 
 @routes.operation("DELETE", _KEYS + "/<key_id>", access=_ADMIN, strict=True, status=(204,))
@@ -49,4 +49,4 @@ def revoke_key(call: Call, key_id: str) -> None:
     At once, and for good. Revoking it again changes nothing.
     """
     api_keys.require_enabled(call.rt)
-    api_keys.revoke(call.rt, call.who, key_id)
+    api_keys.revoke(call.rt, call.principal, key_id)

@@ -7,10 +7,10 @@ from typing import Any
 
 from memservice.api.auth import RouteAccess
 from memservice.api.fields import (
-    ListOf,
-    MapOf,
+    List,
+    Map,
     Name,
-    Part,
+    Nested,
 )
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
@@ -40,8 +40,8 @@ def _config(given: Mapping[str, Any]) -> MemberConfig:
     return MemberConfig(given.get("observe_me"), given.get("observe_others"))
 
 
-def _by_peer() -> MapOf:
-    return MapOf(Part(SessionPeerConfig), required=True)
+def _by_peer() -> Map:
+    return Map(Nested(SessionPeerConfig), required=True)
 
 
 @routes.operation("POST", _PEERS, access=_OWN, body=_by_peer(), answer=SessionShape)
@@ -50,34 +50,34 @@ def add_session_peers(call: Call, workspace_id: str, session_id: str) -> Session
 
     An active member keeps its configuration; one that had left takes the given one. The session and the peers are created if missing.
     """
-    return sessions.add_peers(call.rt, call.who, workspace_id, session_id, member_configs(call.body))
+    return sessions.add_peers(call.rt, call.principal, workspace_id, session_id, member_configs(call.body))
 
 
 @routes.operation("PUT", _PEERS, access=_OWN, body=_by_peer(), answer=SessionShape)
 def set_session_peers(call: Call, workspace_id: str, session_id: str) -> Session:
     """Replace the peers of a session"""
-    return sessions.set_peers(call.rt, call.who, workspace_id, session_id, member_configs(call.body))
+    return sessions.set_peers(call.rt, call.principal, workspace_id, session_id, member_configs(call.body))
 
 
-@routes.operation("DELETE", _PEERS, access=_OWN, body=ListOf(Name(), required=True), answer=SessionShape)
+@routes.operation("DELETE", _PEERS, access=_OWN, body=List(Name(), required=True), answer=SessionShape)
 def remove_session_peers(call: Call, workspace_id: str, session_id: str) -> Session:
     """Remove peers from a session
 
     Names that are not in it are ignored.
     """
-    return sessions.remove_peers(call.rt, call.who, workspace_id, session_id, call.body)
+    return sessions.remove_peers(call.rt, call.principal, workspace_id, session_id, call.body)
 
 
 @routes.operation("GET", _PEERS, access=_READ, query=PageQuery, answer=page_of(PeerShape))
 def list_session_peers(call: Call, workspace_id: str, session_id: str) -> Page[Peer]:
     """List the peers of a session"""
-    return sessions.members_page(call.rt, call.who, workspace_id, session_id, paging(call.query))
+    return sessions.members_page(call.rt, call.principal, workspace_id, session_id, paging(call.query))
 
 
 @routes.operation("GET", _CONFIG, access=_READ, answer=SessionPeerConfig)
 def get_session_peer_config(call: Call, workspace_id: str, session_id: str, peer_id: str) -> MemberConfig:
     """Get how a peer takes part in a session"""
-    return sessions.get_peer_config(call.rt, call.who, workspace_id, session_id, peer_id)
+    return sessions.get_peer_config(call.rt, call.principal, workspace_id, session_id, peer_id)
 
 
 @routes.operation("PUT", _CONFIG, access=_OWN, body=SessionPeerConfig, status=(204,))
@@ -86,4 +86,4 @@ def set_session_peer_config(call: Call, workspace_id: str, session_id: str, peer
 
     What is null or absent stays. A peer that was never in the session joins it.
     """
-    sessions.set_peer_config(call.rt, call.who, workspace_id, session_id, peer_id, _config(call.body))
+    sessions.set_peer_config(call.rt, call.principal, workspace_id, session_id, peer_id, _config(call.body))

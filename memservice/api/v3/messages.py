@@ -9,7 +9,7 @@ from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
-from memservice.api.v3.schemas import messages as shapes
+from memservice.api.v3.schemas import messages as schemas
 from memservice.api.v3.schemas.queries import (
     MessageGet,
     PageQuery,
@@ -32,10 +32,10 @@ _READ = RouteAccess(workspace="workspace_id", session="session_id", member=True)
     _MESSAGES,
     also=(_MESSAGES + "/",),
     access=_OWN,
-    headers=shapes.MessageHeaders,
-    body=shapes.MessageBatchCreate,
+    headers=schemas.MessageHeaders,
+    body=schemas.MessageBatchCreate,
     large=True,
-    answer=shapes.Message,
+    answer=schemas.Message,
     many=True,
     status=(201,),
 )
@@ -45,7 +45,7 @@ def create_messages(call: Call, workspace_id: str, session_id: str) -> Sequence[
     The workspace, the session and the authors are created if missing, and the authors join the session. A request that is repeated with
     the same `Idempotency-Key` header stores nothing again and is answered as the first one was.
     """
-    return messages.create(call.rt, call.who, workspace_id, session_id, drafts(call.body), call.headers["idempotency_key"])
+    return messages.create(call.rt, call.principal, workspace_id, session_id, drafts(call.body), call.headers["idempotency_key"])
 
 
 def drafts(body: Mapping[str, Any]) -> list[Draft]:
@@ -62,23 +62,23 @@ def drafts(body: Mapping[str, Any]) -> list[Draft]:
 
 
 @routes.operation(
-    "POST", _MESSAGES + "/list", access=_READ, query=PageQuery, body=MessageGet, body_optional=True, answer=page_of(shapes.Message)
+    "POST", _MESSAGES + "/list", access=_READ, query=PageQuery, body=MessageGet, body_optional=True, answer=page_of(schemas.Message)
 )
 def list_messages(call: Call, workspace_id: str, session_id: str) -> Page[Message]:
     """List a session's messages in the order in which they were stored"""
-    return messages.page(call.rt, call.who, workspace_id, session_id, call.body["filters"], paging(call.query))
+    return messages.page(call.rt, call.principal, workspace_id, session_id, call.body["filters"], paging(call.query))
 
 
-@routes.operation("GET", _MESSAGE, access=_READ, answer=shapes.Message)
+@routes.operation("GET", _MESSAGE, access=_READ, answer=schemas.Message)
 def get_message(call: Call, workspace_id: str, session_id: str, message_id: str) -> Message:
     """Get a message"""
-    return messages.get(call.rt, call.who, workspace_id, session_id, message_id)
+    return messages.get(call.rt, call.principal, workspace_id, session_id, message_id)
 
 
-@routes.operation("PUT", _MESSAGE, access=_OWN, body=shapes.MessageUpdate, answer=shapes.Message)
+@routes.operation("PUT", _MESSAGE, access=_OWN, body=schemas.MessageUpdate, answer=schemas.Message)
 def update_message(call: Call, workspace_id: str, session_id: str, message_id: str) -> Message:
     """Replace a message's metadata
 
     Its content never changes.
     """
-    return messages.update(call.rt, call.who, workspace_id, session_id, message_id, call.body["metadata"])
+    return messages.update(call.rt, call.principal, workspace_id, session_id, message_id, call.body["metadata"])

@@ -9,7 +9,7 @@ from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
-from memservice.api.v3.schemas import scopes as shapes
+from memservice.api.v3.schemas import scopes as schemas
 from memservice.api.v3.schemas.queries import PageQuery
 from memservice.api.v3.schemas.sessions import Session as SessionShape
 from memservice.domain.records import Peer, ScopeSession, Session
@@ -28,35 +28,35 @@ class ScopeStatus:
     backfill_status: dict[str, dict[str, Any]]
 
 
-@routes.operation("POST", _SCOPES, access=_OWN, body=shapes.ScopeCreate, answer=shapes.Scope, status=(200, 201))
+@routes.operation("POST", _SCOPES, access=_OWN, body=schemas.ScopeCreate, answer=schemas.Scope, status=(200, 201))
 def get_or_create_scope(call: Call, workspace_id: str) -> tuple[Peer, int]:
     """Get a scope, or create it
 
     Given metadata replaces that of an existing scope. A missing workspace is created.
     """
-    scope, created = scopes.get_or_create(call.rt, call.who, workspace_id, call.body["id"], call.body["metadata"])
+    scope, created = scopes.get_or_create(call.rt, call.principal, workspace_id, call.body["id"], call.body["metadata"])
     return scope, 201 if created else 200
 
 
-@routes.operation("POST", _SCOPES + "/list", access=_OWN, query=PageQuery, answer=page_of(shapes.Scope))
+@routes.operation("POST", _SCOPES + "/list", access=_OWN, query=PageQuery, answer=page_of(schemas.Scope))
 def list_scopes(call: Call, workspace_id: str) -> Page[Peer]:
     """List a workspace's scopes"""
-    return scopes.page(call.rt, call.who, workspace_id, paging(call.query))
+    return scopes.page(call.rt, call.principal, workspace_id, paging(call.query))
 
 
-@routes.operation("GET", _SCOPE, access=_OWN, answer=shapes.Scope)
+@routes.operation("GET", _SCOPE, access=_OWN, answer=schemas.Scope)
 def get_scope(call: Call, workspace_id: str, scope_id: str) -> Peer:
     """Get a scope"""
-    return scopes.get(call.rt, call.who, workspace_id, scope_id)
+    return scopes.get(call.rt, call.principal, workspace_id, scope_id)
 
 
-@routes.operation("POST", _SCOPE + "/sessions", access=_OWN, body=shapes.ScopeSessionsAdd, status=(204,))
+@routes.operation("POST", _SCOPE + "/sessions", access=_OWN, body=schemas.ScopeSessionsAdd, status=(204,))
 def add_scope_sessions(call: Call, workspace_id: str, scope_id: str) -> None:
     """Put sessions into a scope, all or none
 
     What is known from a session already is copied into the scope's memory in the background.
     """
-    scopes.add_sessions(call.rt, call.who, workspace_id, scope_id, call.body["session_ids"])
+    scopes.add_sessions(call.rt, call.principal, workspace_id, scope_id, call.body["session_ids"])
 
 
 @routes.operation("DELETE", _SCOPE + "/sessions/<session_id>", access=_OWN, status=(204,))
@@ -65,20 +65,20 @@ def remove_scope_session(call: Call, workspace_id: str, scope_id: str, session_i
 
     What the scope knows from it is deleted in the background.
     """
-    scopes.remove_session(call.rt, call.who, workspace_id, scope_id, session_id)
+    scopes.remove_session(call.rt, call.principal, workspace_id, scope_id, session_id)
 
 
 @routes.operation("POST", _SCOPE + "/sessions/list", access=_OWN, query=PageQuery, answer=page_of(SessionShape))
 def list_scope_sessions(call: Call, workspace_id: str, scope_id: str) -> Page[Session]:
     """List the active sessions of a scope, in the order in which they joined it"""
-    return scopes.sessions_page(call.rt, call.who, workspace_id, scope_id, paging(call.query))
+    return scopes.sessions_page(call.rt, call.principal, workspace_id, scope_id, paging(call.query))
 
 
-@routes.operation("GET", _SCOPE + "/status", access=_OWN, answer=shapes.ScopeStatus)
+@routes.operation("GET", _SCOPE + "/status", access=_OWN, answer=schemas.ScopeStatus)
 def get_scope_status(call: Call, workspace_id: str, scope_id: str) -> ScopeStatus:
     """How far the copying of what is known from each session is"""
-    entries = scopes.status(call.rt, call.who, workspace_id, scope_id)
-    return ScopeStatus({session: _shown(entry) for session, entry in entries.items()})
+    entries = scopes.status(call.rt, call.principal, workspace_id, scope_id)
+    return ScopeStatus({session_id: _shown(entry) for session_id, entry in entries.items()})
 
 
 def _shown(entry: ScopeSession) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
 from memservice.api.v3.members import member_configs
 from memservice.api.v3.peers import most_conclusions
-from memservice.api.v3.schemas import sessions as shapes
+from memservice.api.v3.schemas import sessions as schemas
 from memservice.api.v3.schemas.messages import Message as MessageShape
 from memservice.api.v3.schemas.messages import MessageSearchOptions
 from memservice.api.v3.schemas.queries import (
@@ -49,8 +49,8 @@ class Summaries:
     "POST",
     _SESSIONS,
     access=RouteAccess(workspace="workspace_id", handler=True),
-    body=shapes.SessionCreate,
-    answer=shapes.Session,
+    body=schemas.SessionCreate,
+    answer=schemas.Session,
     status=(200, 201),
 )
 def get_or_create_session(call: Call, workspace_id: str) -> tuple[Session, int]:
@@ -62,7 +62,7 @@ def get_or_create_session(call: Call, workspace_id: str) -> tuple[Session, int]:
     body = call.body
     members = None if body["peers"] is None else member_configs(body["peers"])
     session, created = sessions.get_or_create(
-        call.rt, call.who, workspace_id, body["id"], body["metadata"], body["configuration"], members, body["scopes"]
+        call.rt, call.principal, workspace_id, body["id"], body["metadata"], body["configuration"], members, body["scopes"]
     )
     return session, 201 if created else 200
 
@@ -74,23 +74,23 @@ def get_or_create_session(call: Call, workspace_id: str) -> tuple[Session, int]:
     query=PageQuery,
     body=SessionGet,
     body_optional=True,
-    answer=page_of(shapes.Session),
+    answer=page_of(schemas.Session),
 )
 def list_sessions(call: Call, workspace_id: str) -> Page[Session]:
     """List a workspace's active sessions"""
-    return sessions.page(call.rt, call.who, workspace_id, call.body["filters"], paging(call.query))
+    return sessions.page(call.rt, call.principal, workspace_id, call.body["filters"], paging(call.query))
 
 
-@routes.operation("PUT", _SESSION, access=_OWN, body=shapes.SessionUpdate, answer=shapes.Session)
+@routes.operation("PUT", _SESSION, access=_OWN, body=schemas.SessionUpdate, answer=schemas.Session)
 def update_session(call: Call, workspace_id: str, session_id: str) -> Session:
     """Change a session's metadata and configuration
 
     Metadata is replaced, configuration is merged section by section; what is null or absent stays. A missing session is created.
     """
-    return sessions.update(call.rt, call.who, workspace_id, session_id, call.body["metadata"], call.body["configuration"])
+    return sessions.update(call.rt, call.principal, workspace_id, session_id, call.body["metadata"], call.body["configuration"])
 
 
-@routes.operation("GET", _SESSION + "/context", access=_READ, query=SessionContextQuery, answer=shapes.SessionContext)
+@routes.operation("GET", _SESSION + "/context", access=_READ, query=SessionContextQuery, answer=schemas.SessionContext)
 def get_session_context(call: Call, workspace_id: str, session_id: str) -> SessionContext:
     """Get what a prompt needs of a session
 
@@ -111,13 +111,13 @@ def get_session_context(call: Call, workspace_id: str, session_id: str) -> Sessi
         include_most_frequent=query["include_most_frequent"],
         max_conclusions=most_conclusions(call, query["max_conclusions"]),
     )
-    return context.of_session(call.rt, call.who, workspace_id, session_id, options)
+    return context.of_session(call.rt, call.principal, workspace_id, session_id, options)
 
 
-@routes.operation("GET", _SESSION + "/summaries", access=_READ, answer=shapes.SessionSummaries)
+@routes.operation("GET", _SESSION + "/summaries", access=_READ, answer=schemas.SessionSummaries)
 def get_session_summaries(call: Call, workspace_id: str, session_id: str) -> Summaries:
     """Get a session's newest summaries"""
-    found = sessions.summaries(call.rt, call.who, workspace_id, session_id)
+    found = sessions.summaries(call.rt, call.principal, workspace_id, session_id)
     return Summaries(found.get(SHORT), found.get(LONG))
 
 
@@ -128,4 +128,4 @@ def search_session(call: Call, workspace_id: str, session_id: str) -> Sequence[M
     Best first.
     """
     body = call.body
-    return search.search(call.rt, call.who, workspace_id, body["query"], body["limit"], body["filters"], session=session_id)
+    return search.search(call.rt, call.principal, workspace_id, body["query"], body["limit"], body["filters"], session_id=session_id)

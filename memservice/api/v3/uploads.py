@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import Call
 from memservice.api.v3 import messages
-from memservice.api.v3.schemas import messages as shapes
+from memservice.api.v3.schemas import messages as schemas
 from memservice.domain.records import Message
 from memservice.services import uploads
 from memservice.services.uploads import Frame, Upload
@@ -20,10 +20,10 @@ routes = messages.routes
     "POST",
     "/v3/workspaces/<workspace_id>/sessions/<session_id>/messages/upload",
     access=RouteAccess(workspace="workspace_id", session="session_id"),
-    headers=shapes.MessageHeaders,
-    form=shapes.MessageUpload,
+    headers=schemas.MessageHeaders,
+    form=schemas.MessageUpload,
     large=True,
-    answer=shapes.Message,
+    answer=schemas.Message,
     many=True,
     status=(201,),
 )
@@ -40,4 +40,4 @@ def create_messages_with_file(call: Call, workspace_id: str, session_id: str) ->
     stream.seek(0)
     file = Upload(stream.read(), form["file"].filename or "", form["file"].mimetype)
     frame = Frame(form["peer_id"], form["metadata"], form["configuration"], form["created_at"])
-    return uploads.create(call.rt, call.who, workspace_id, session_id, file, frame, call.headers["idempotency_key"])
+    return uploads.create(call.rt, call.principal, workspace_id, session_id, file, frame, call.headers["idempotency_key"])

@@ -6,7 +6,7 @@ from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
-from memservice.api.v3.schemas import webhooks as shapes
+from memservice.api.v3.schemas import webhooks as schemas
 from memservice.api.v3.schemas.queries import PageQuery
 from memservice.domain.records import Delivery, Task, WebhookEndpoint
 from memservice.services import webhooks
@@ -20,53 +20,53 @@ _WEBHOOK = _WEBHOOKS + "/<endpoint_id>"
 _OWN = RouteAccess(workspace="workspace_id")
 
 
-@routes.operation("POST", _WEBHOOKS, access=_OWN, body=shapes.WebhookEndpointCreate, answer=shapes.NewWebhookEndpoint, status=(200, 201))
+@routes.operation("POST", _WEBHOOKS, access=_OWN, body=schemas.WebhookEndpointCreate, answer=schemas.NewWebhookEndpoint, status=(200, 201))
 def get_or_create_webhook_endpoint(call: Call, workspace_id: str) -> tuple[Registered, int]:
     """Register a URL, or find it registered
 
     A new endpoint comes with the secret that its deliveries are signed with.
     """
-    registered = webhooks.register(call.rt, call.who, workspace_id, call.body["url"])
+    registered = webhooks.register(call.rt, call.principal, workspace_id, call.body["url"])
     return registered, 201 if registered.created else 200
 
 
-@routes.operation("GET", _WEBHOOKS, access=_OWN, query=PageQuery, answer=page_of(shapes.WebhookEndpoint))
+@routes.operation("GET", _WEBHOOKS, access=_OWN, query=PageQuery, answer=page_of(schemas.WebhookEndpoint))
 def list_webhook_endpoints(call: Call, workspace_id: str) -> Page[WebhookEndpoint]:
     """List a workspace's endpoints"""
-    return webhooks.page(call.rt, call.who, workspace_id, paging(call.query))
+    return webhooks.page(call.rt, call.principal, workspace_id, paging(call.query))
 
 
 @routes.operation("DELETE", _WEBHOOK, access=_OWN, status=(204,))
 def delete_webhook_endpoint(call: Call, workspace_id: str, endpoint_id: str) -> None:
     """Forget an endpoint"""
-    webhooks.delete(call.rt, call.who, workspace_id, endpoint_id)
+    webhooks.delete(call.rt, call.principal, workspace_id, endpoint_id)
 
 
 @routes.operation("GET", _WEBHOOKS + "/test", access=_OWN, writes=True, null=True)
 def test_emit(call: Call, workspace_id: str) -> None:
     """Deliver a test event to every endpoint"""
-    webhooks.send_test(call.rt, call.who, workspace_id)
+    webhooks.send_test(call.rt, call.principal, workspace_id)
 
 
-@routes.operation("GET", _WEBHOOK + "/deliveries", access=_OWN, query=PageQuery, answer=page_of(shapes.WebhookDelivery))
+@routes.operation("GET", _WEBHOOK + "/deliveries", access=_OWN, query=PageQuery, answer=page_of(schemas.WebhookDelivery))
 def list_deliveries(call: Call, workspace_id: str, endpoint_id: str) -> Page[Delivery]:
     """List the attempts to deliver to an endpoint, newest first"""
-    return webhooks.deliveries(call.rt, call.who, workspace_id, endpoint_id, paging(call.query))
+    return webhooks.deliveries(call.rt, call.principal, workspace_id, endpoint_id, paging(call.query))
 
 
-@routes.operation("GET", _WEBHOOK + "/dead_letters", access=_OWN, query=PageQuery, answer=page_of(shapes.DeadLetter))
+@routes.operation("GET", _WEBHOOK + "/dead_letters", access=_OWN, query=PageQuery, answer=page_of(schemas.DeadLetter))
 def list_dead_letters(call: Call, workspace_id: str, endpoint_id: str) -> Page[DeadLetter]:
     """List the events that an endpoint never took"""
-    return webhooks.dead_letters(call.rt, call.who, workspace_id, endpoint_id, paging(call.query))
+    return webhooks.dead_letters(call.rt, call.principal, workspace_id, endpoint_id, paging(call.query))
 
 
 @routes.operation(
     "POST",
     "/v3/workspaces/<workspace_id>/deliveries/<delivery_id>/redeliver",
     access=_OWN,
-    answer=shapes.Redelivery,
+    answer=schemas.Redelivery,
     status=(202,),
 )
 def redeliver(call: Call, workspace_id: str, delivery_id: str) -> Task:
     """Deliver an event again, named by one of its attempts or as a dead letter"""
-    return webhooks.redeliver(call.rt, call.who, workspace_id, delivery_id)
+    return webhooks.redeliver(call.rt, call.principal, workspace_id, delivery_id)

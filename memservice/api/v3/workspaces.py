@@ -8,9 +8,9 @@ from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
-from memservice.api.v3.schemas import messages as message_shapes
-from memservice.api.v3.schemas import usage as usage_shapes
-from memservice.api.v3.schemas import workspaces as shapes
+from memservice.api.v3.schemas import messages as message_schemas
+from memservice.api.v3.schemas import usage as usage_schemas
+from memservice.api.v3.schemas import workspaces as schemas
 from memservice.api.v3.schemas.queries import (
     PageQuery,
     QueueStatusQuery,
@@ -39,8 +39,8 @@ _OWN = RouteAccess(workspace="workspace_id")
     "POST",
     "/v3/workspaces",
     access=RouteAccess(handler=True),
-    body=shapes.WorkspaceCreate,
-    answer=shapes.Workspace,
+    body=schemas.WorkspaceCreate,
+    answer=schemas.Workspace,
     status=(200, 201),
 )
 def get_or_create_workspace(call: Call) -> tuple[Workspace, int]:
@@ -49,7 +49,7 @@ def get_or_create_workspace(call: Call) -> tuple[Workspace, int]:
     An existing workspace is returned as it is: the body changes nothing. The key of a peer or a session creates one by its id alone.
     """
     body = call.body
-    workspace, created = workspaces.get_or_create(call.rt, call.who, body["id"], body["metadata"], body["configuration"])
+    workspace, created = workspaces.get_or_create(call.rt, call.principal, body["id"], body["metadata"], body["configuration"])
     return workspace, 201 if created else 200
 
 
@@ -60,28 +60,28 @@ def get_or_create_workspace(call: Call) -> tuple[Workspace, int]:
     query=PageQuery,
     body=WorkspaceGet,
     body_optional=True,
-    answer=page_of(shapes.Workspace),
+    answer=page_of(schemas.Workspace),
 )
 def list_workspaces(call: Call) -> Page[Workspace]:
     """List workspaces"""
-    return workspaces.page(call.rt, call.who, call.body["filters"], paging(call.query))
+    return workspaces.page(call.rt, call.principal, call.body["filters"], paging(call.query))
 
 
-@routes.operation("PUT", "/v3/workspaces/<workspace_id>", access=_OWN, body=shapes.WorkspaceUpdate, answer=shapes.Workspace)
+@routes.operation("PUT", "/v3/workspaces/<workspace_id>", access=_OWN, body=schemas.WorkspaceUpdate, answer=schemas.Workspace)
 def update_workspace(call: Call, workspace_id: str) -> Workspace:
     """Change a workspace's metadata and configuration
 
     Metadata is replaced, configuration is merged section by section; what is null or absent stays. A missing workspace is created.
     """
-    return workspaces.update(call.rt, call.who, workspace_id, call.body["metadata"], call.body["configuration"])
+    return workspaces.update(call.rt, call.principal, workspace_id, call.body["metadata"], call.body["configuration"])
 
 
 @routes.operation(
     "POST",
     "/v3/workspaces/<workspace_id>/search",
     access=_OWN,
-    body=message_shapes.WorkspaceMessageSearchOptions,
-    answer=message_shapes.Message,
+    body=message_schemas.WorkspaceMessageSearchOptions,
+    answer=message_schemas.Message,
     many=True,
 )
 def search_workspace(call: Call, workspace_id: str) -> Sequence[Message]:
@@ -90,45 +90,47 @@ def search_workspace(call: Call, workspace_id: str) -> Sequence[Message]:
     Best first.
     """
     body = call.body
-    return search.search(call.rt, call.who, workspace_id, body["query"], body["limit"], body["filters"], scope=body["scope"])
+    return search.search(call.rt, call.principal, workspace_id, body["query"], body["limit"], body["filters"], scope=body["scope"])
 
 
-@routes.operation("GET", "/v3/workspaces/<workspace_id>/queue/status", access=_OWN, query=QueueStatusQuery, answer=shapes.QueueStatus)
+@routes.operation("GET", "/v3/workspaces/<workspace_id>/queue/status", access=_OWN, query=QueueStatusQuery, answer=schemas.QueueStatus)
 def get_queue_status(call: Call, workspace_id: str) -> queue_status.QueueStatus:
     """Count a workspace's background work"""
     query = call.query
     # An empty name asks for nothing in particular.
     return queue_status.status(
-        call.rt, call.who, workspace_id, query["observer_id"] or None, query["sender_id"] or None, query["session_id"] or None
+        call.rt, call.principal, workspace_id, query["observer_id"] or None, query["sender_id"] or None, query["session_id"] or None
     )
 
 
-@routes.operation("GET", "/v3/workspaces/<workspace_id>/usage", access=_OWN, query=usage_shapes.UsageQuery, answer=usage_shapes.UsageReport)
+@routes.operation(
+    "GET", "/v3/workspaces/<workspace_id>/usage", access=_OWN, query=usage_schemas.UsageQuery, answer=usage_schemas.UsageReport
+)
 def get_usage(call: Call, workspace_id: str) -> usage_report.Report:
     """Tell what calls of models cost
 
     In tokens, by day, purpose and model; and how much may be spent today.
     """
-    return usage_report.of_workspace(call.rt, call.who, workspace_id, call.query["days"])
+    return usage_report.of_workspace(call.rt, call.principal, workspace_id, call.query["days"])
 
 
-@routes.operation("GET", "/v3/workspaces/<workspace_id>/queue/failures", access=_OWN, query=PageQuery, answer=page_of(shapes.QueueFailure))
+@routes.operation("GET", "/v3/workspaces/<workspace_id>/queue/failures", access=_OWN, query=PageQuery, answer=page_of(schemas.QueueFailure))
 def list_queue_failures(call: Call, workspace_id: str) -> Page[Job]:
     """List the background work that failed and rests, the latest failure first"""
-    return jobs.failures(call.rt, call.who, workspace_id, paging(call.query))
+    return jobs.failures(call.rt, call.principal, workspace_id, paging(call.query))
 
 
 @routes.operation(
     "POST",
     "/v3/workspaces/<workspace_id>/queue/failures/retry",
     access=_OWN,
-    body=shapes.QueueRetry,
+    body=schemas.QueueRetry,
     body_optional=True,
-    answer=shapes.QueueRetried,
+    answer=schemas.QueueRetried,
 )
 def retry_queue_failures(call: Call, workspace_id: str) -> Retried:
     """Try failed background work again
 
     Each task gets all its tries again. An id that is not among the failures is an error, and then none is tried.
     """
-    return Retried(jobs.retry_failures(call.rt, call.who, workspace_id, call.body["ids"]))
+    return Retried(jobs.retry_failures(call.rt, call.principal, workspace_id, call.body["ids"]))

@@ -94,10 +94,18 @@ def write_claims(claims: Claims) -> dict[str, Any]:
     return payload
 
 
-def claims_for(id: str, now: datetime, expires_at: datetime | None, workspace: str | None, peer: str | None, session: str | None) -> Claims:
+def claims_for(
+    id: str, now: datetime, expires_at: datetime | None, workspace_id: str | None, peer_id: str | None, session_id: str | None
+) -> Claims:
     """The claims of a key that is made now; without any name it is an admin key."""
     return Claims(
-        id=id, made=wire_seconds(now), expires_at=expires_at, admin=workspace is None, workspace=workspace, peer=peer, session=session
+        id=id,
+        made=wire_seconds(now),
+        expires_at=expires_at,
+        admin=workspace_id is None,
+        workspace=workspace_id,
+        peer=peer_id,
+        session=session_id,
     )
 
 

@@ -1,6 +1,6 @@
 """Filters: from callers' JSON to a tree with one meaning (`ast`), defined by `evaluate.matches` and translated by storages."""
 
-from memservice.domain.filters.ast import FALSE, TRUE, Node, all_of, texts_named, where
+from memservice.domain.filters.ast import FALSE, TRUE, Condition, all_of, equals, texts_named
 from memservice.domain.filters.evaluate import matches
 from memservice.domain.filters.parse import parse_filters
 from memservice.domain.filters.resources import CONCLUSION, MESSAGE, PEER, SESSION, WORKSPACE, Resource
@@ -14,13 +14,13 @@ __all__ = [
     "SESSION",
     "TRUE",
     "WORKSPACE",
-    "Node",
+    "Condition",
     "Resource",
     "all_of",
+    "equals",
     "matches",
     "parse_containment",
     "parse_filters",
     "recall_allowlist",
     "texts_named",
-    "where",
 ]

@@ -19,19 +19,19 @@ Ordering = Literal["gt", "gte", "lt", "lte"]
 class All:
     """Every part holds. No parts: true."""
 
-    parts: tuple[Node, ...] = ()
+    parts: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Any_:  # noqa: N801  (`Any` is typing's)
     """At least one part holds. No parts: false."""
 
-    parts: tuple[Node, ...] = ()
+    parts: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    part: Node
+    part: Condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +131,17 @@ class KeySubstring:
     needle: str
 
 
-Node = All | Any_ | Not | Equal | Compare | OneOf | IsNull | Substring | Holds | Contains | KeyEqual | KeyCompare | KeyOneOf | KeySubstring
+Condition = (
+    All | Any_ | Not | Equal | Compare | OneOf | IsNull | Substring | Holds | Contains | KeyEqual | KeyCompare | KeyOneOf | KeySubstring
+)
 
 TRUE = All()
 FALSE = Any_()
 
 
-def all_of(*parts: Node) -> Node:
+def all_of(*parts: Condition) -> Condition:
     """Conjunction, flattened: `TRUE` parts vanish."""
-    flat: list[Node] = []
+    flat: list[Condition] = []
     for part in parts:
         if isinstance(part, All):
             flat.extend(part.parts)
@@ -148,9 +150,9 @@ def all_of(*parts: Node) -> Node:
     return flat[0] if len(flat) == 1 else All(tuple(flat))
 
 
-def where(**fields: Scalar | tuple[Scalar, ...] | None) -> Node:
-    """Equalities, ANDed: a tuple means one of, None means null. `where(workspace_key=3, state=("active", "archived"))`."""
-    parts: list[Node] = []
+def equals(**fields: Scalar | tuple[Scalar, ...] | None) -> Condition:
+    """Equalities, ANDed: a tuple means one of, None means null. `equals(workspace_key=3, state=("active", "archived"))`."""
+    parts: list[Condition] = []
     for name, value in fields.items():
         if value is None:
             parts.append(IsNull(name))
@@ -161,7 +163,7 @@ def where(**fields: Scalar | tuple[Scalar, ...] | None) -> Node:
     return all_of(*parts)
 
 
-def texts_named(node: Node, field: str) -> tuple[str, ...] | None:
+def texts_named(node: Condition, field: str) -> tuple[str, ...] | None:
     """The only texts that a field can have where the node holds, as far as its outermost parts say so; None if they do not."""
     named: set[str] | None = None
     for part in node.parts if isinstance(node, All) else (node,):

@@ -9,6 +9,7 @@ from memservice.domain.filters.ast import (
     All,
     Any_,
     Compare,
+    Condition,
     Contains,
     Equal,
     Holds,
@@ -17,7 +18,6 @@ from memservice.domain.filters.ast import (
     KeyEqual,
     KeyOneOf,
     KeySubstring,
-    Node,
     Not,
     OneOf,
     Ordering,
@@ -26,7 +26,7 @@ from memservice.domain.filters.ast import (
 from memservice.domain.filters.jsontext import contains, fold, order, value_number, value_text
 
 
-def matches(row: Any, node: Node) -> bool:
+def matches(row: Any, node: Condition) -> bool:
     """Whether the record `row` satisfies `node`. Values of different types (a bool is no number) are never equal nor ordered."""
     match node:
         case All(parts):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from memservice.domain.filters.ast import FALSE, TRUE, Any_, Contains, IsNull, KeyCompare, KeyOneOf, KeySubstring, Node, all_of
+from memservice.domain.filters.ast import FALSE, TRUE, Any_, Condition, Contains, IsNull, KeyCompare, KeyOneOf, KeySubstring, all_of
 from memservice.domain.filters.jsontext import value_text
 from memservice.domain.filters.limits import OPERATORS, ORDERINGS, WILDCARD, Budget, as_list, known_operators, refuse
 from memservice.domain.filters.operands import number, number_spelled, text, type_name
 from memservice.domain.values import Loc, check_json, shown, strip_nul
 
 
-def json_column(field: str, name: str, value: Any, loc: Loc, budget: Budget) -> Node:
+def json_column(field: str, name: str, value: Any, loc: Loc, budget: Budget) -> Condition:
     """What `{name: value}` asks of the JSON column `field`.
 
     An object of operators as a whole can only be `contains`; to filter by a key that is itself named like an operator, put it
@@ -24,7 +24,7 @@ def json_column(field: str, name: str, value: Any, loc: Loc, budget: Budget) -> 
     if any(op in OPERATORS for op in value):
         return all_of(*(_whole(field, name, op, value[op], loc, budget) for op in known_operators(value, name, loc)))
     budget.condition(loc, len(value))
-    parts: list[Node] = []
+    parts: list[Condition] = []
     plain: dict[str, Any] = {}
     for given, wanted in value.items():
         here = (*loc, shown(given))
@@ -40,7 +40,7 @@ def json_column(field: str, name: str, value: Any, loc: Loc, budget: Budget) -> 
     return all_of(*parts)
 
 
-def _whole(field: str, name: str, op: str, value: Any, loc: Loc, budget: Budget) -> Node:
+def _whole(field: str, name: str, op: str, value: Any, loc: Loc, budget: Budget) -> Condition:
     if op not in ("contains", "icontains"):
         refuse(loc, f"Operator '{op}' is not supported on '{name}'")
     if not isinstance(value, dict):
@@ -48,13 +48,13 @@ def _whole(field: str, name: str, op: str, value: Any, loc: Loc, budget: Budget)
     return _containment(field, value, loc, budget)
 
 
-def _containment(field: str, value: dict[str, Any], loc: Loc, budget: Budget) -> Node:
+def _containment(field: str, value: dict[str, Any], loc: Loc, budget: Budget) -> Condition:
     budget.contained(loc, value)
     check_json(value, loc)
     return Contains(field, strip_nul(value))
 
 
-def _operator(field: str, key: str, op: str, value: Any, loc: Loc, budget: Budget) -> Node:
+def _operator(field: str, key: str, op: str, value: Any, loc: Loc, budget: Budget) -> Condition:
     """`{key: {op: value}}`. Booleans compare as the texts `true` and `false`; a string that spells a number, as the number."""
     budget.condition(loc)
     if op == "in":
@@ -72,13 +72,13 @@ def _operator(field: str, key: str, op: str, value: Any, loc: Loc, budget: Budge
     return KeyCompare(field, key, "ne" if op == "ne" else ORDERINGS[op], _comparable(value, loc))
 
 
-def _one_of(field: str, key: str, values: list[Any], loc: Loc, budget: Budget) -> Node:
+def _one_of(field: str, key: str, values: list[Any], loc: Loc, budget: Budget) -> Condition:
     """Elements compare as text; null means an explicit null, as in equality."""
     if WILDCARD in values:
         return TRUE
     budget.values(loc, len(values))
     texts = tuple(dict.fromkeys(_text(value, loc) for value in values if value is not None))
-    one_of: Node = KeyOneOf(field, key, texts) if texts else FALSE
+    one_of: Condition = KeyOneOf(field, key, texts) if texts else FALSE
     return Any_((one_of, Contains(field, {key: None}))) if None in values else one_of
 
 
@@ -103,11 +103,11 @@ def _text(value: Any, loc: Loc) -> str:
     return found
 
 
-def _present(field: str, key: str) -> Node:
+def _present(field: str, key: str) -> Condition:
     """The key holds an object, a list, or anything that has a text: all but null."""
     return Any_((Contains(field, {key: {}}), Contains(field, {key: []}), KeyCompare(field, key, "gte", "")))
 
 
-def containment(field: str, value: dict[str, Any], loc: Loc) -> Node:
+def containment(field: str, value: dict[str, Any], loc: Loc) -> Condition:
     """Containment alone, every key literal."""
     return _containment(field, value, loc, Budget()) if value else TRUE

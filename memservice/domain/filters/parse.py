@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from memservice.domain.filters.ast import FALSE, TRUE, Any_, Compare, Equal, Holds, IsNull, Node, Not, OneOf, Substring, all_of
+from memservice.domain.filters.ast import FALSE, TRUE, Any_, Compare, Condition, Equal, Holds, IsNull, Not, OneOf, Substring, all_of
 from memservice.domain.filters.evaluate import matches
 from memservice.domain.filters.keys import json_column
 from memservice.domain.filters.limits import (
@@ -40,32 +40,32 @@ def parse_filters(
     resource: Resource,
     loc: Sequence[str | int] = ("body", "filters"),
     *,
-    workspace: str | None = None,
+    workspace_id: str | None = None,
     ignore: Collection[str] = (),
-) -> Node:
+) -> Condition:
     """The meaning of `filters` on rows of `resource`; null and `{}` are no condition.
 
-    `workspace` is the slug of the route's workspace, which `workspace_id` is compared with; required where the resource has that
+    `workspace_id` is the slug of the route's workspace, which `workspace_id` is compared with; required where the resource has that
     column. Names in `ignore` are skipped at the top level: the route decides them itself.
     Raises InvalidInput with the place (`loc` + path) of the first thing that is wrong.
     """
-    if resource.needs_workspace and workspace is None:
+    if resource.needs_workspace and workspace_id is None:
         raise TypeError(f"parse_filters needs workspace= for {resource.name}")
     if filters is None:
         return TRUE
     if not isinstance(filters, dict):
         refuse(tuple(loc), f"Filters must be an object, got {type_name(filters)}")
     kept = {name: value for name, value in filters.items() if name not in ignore}
-    return _Parser(resource, workspace or "").conditions(kept, tuple(loc), 0)
+    return _Parser(resource, workspace_id or "").conditions(kept, tuple(loc), 0)
 
 
 class _Parser:
-    def __init__(self, resource: Resource, workspace: str) -> None:
+    def __init__(self, resource: Resource, workspace_id: str) -> None:
         self.resource = resource
-        self.workspace = workspace
+        self.workspace = workspace_id
         self.budget = Budget()
 
-    def conditions(self, filters: dict[str, Any], loc: Loc, depth: int) -> Node:
+    def conditions(self, filters: dict[str, Any], loc: Loc, depth: int) -> Condition:
         """All entries of one filter object, which stands inside `depth` logical operators."""
         self.budget.condition(loc, len(filters) or 1)
         return all_of(
@@ -75,14 +75,14 @@ class _Parser:
             )
         )
 
-    def _logical(self, name: str, value: Any, loc: Loc, depth: int) -> Node:
+    def _logical(self, name: str, value: Any, loc: Loc, depth: int) -> Condition:
         if depth > DEPTH_MAX:
             refuse(loc, f"Filter nesting exceeds maximum depth of {DEPTH_MAX}")
         if value is None and name == "NOT":
             refuse(loc, "NOT operator cannot be None")
         if not isinstance(value, list):
             refuse(loc, f"{name} operator must contain a list, got {type_name(value)}")
-        parts: list[Node] = []
+        parts: list[Condition] = []
         for index, element in enumerate(value):
             if not isinstance(element, dict):
                 refuse((*loc, index), "Invalid filter configuration")
@@ -93,7 +93,7 @@ class _Parser:
             return TRUE if TRUE in parts else parts[0] if len(parts) == 1 else Any_(tuple(parts))
         return all_of(*parts)
 
-    def _named(self, name: str, value: Any, loc: Loc) -> Node:
+    def _named(self, name: str, value: Any, loc: Loc) -> Condition:
         here = (*loc, shown(name))
         column = self.resource.columns.get(name)
         if column is None:
@@ -107,7 +107,7 @@ class _Parser:
             refuse(loc, f"Column '{shown(name)}' does not exist on {self.resource.name}")
         refuse(loc, f"Column '{shown(name)}' is not allowed to be filtered on or does not exist on {self.resource.name}")
 
-    def _column(self, column: Column, name: str, value: Any, loc: Loc) -> Node:
+    def _column(self, column: Column, name: str, value: Any, loc: Loc) -> Condition:
         match column:
             case Stored(field, Kind.JSON):
                 return json_column(field, name, value, loc, self.budget)
@@ -135,7 +135,7 @@ class _Scalar:
     choices: tuple[str, ...]
     budget: Budget
 
-    def node(self, value: Any, loc: Loc) -> Node:
+    def node(self, value: Any, loc: Loc) -> Condition:
         if value is None:
             return IsNull(self.field)
         if isinstance(value, list):
@@ -146,7 +146,7 @@ class _Scalar:
             return all_of(*(self._operator(op, value[op], loc) for op in operators))
         return Equal(self.field, self._equal(value, loc))
 
-    def _operator(self, op: str, value: Any, loc: Loc) -> Node:
+    def _operator(self, op: str, value: Any, loc: Loc) -> Condition:
         if op == "ne":
             return Not(IsNull(self.field) if value is None else Equal(self.field, self._equal(value, loc)))
         if op == "in":
@@ -159,7 +159,7 @@ class _Scalar:
             refuse(loc, f"Operator '{op}' is not supported on '{self.name}'")
         return Substring(self.field, text(value, loc))
 
-    def _one_of(self, values: list[Any], loc: Loc) -> Node:
+    def _one_of(self, values: list[Any], loc: Loc) -> Condition:
         if WILDCARD in values:
             return TRUE
         self.budget.values(loc, len(values))
@@ -174,13 +174,13 @@ class _Scalar:
         return checked
 
 
-def _list_column(field: str, name: str, value: Any, loc: Loc) -> Node:
+def _list_column(field: str, name: str, value: Any, loc: Loc) -> Condition:
     """A list of texts: null or not, and membership. Nothing else can be asked of it."""
     if value is None:
         return IsNull(field)
     if not isinstance(value, dict):
         refuse(loc, f"Invalid value for '{name}': got {type_name(value)}. Expected null or an object with 'contains'")
-    parts: list[Node] = []
+    parts: list[Condition] = []
     for op in known_operators(value, name, loc):
         if op == "ne" and value[op] is None:
             parts.append(Not(IsNull(field)))

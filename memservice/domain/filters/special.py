@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memservice.domain.filters.ast import TRUE, Node
+from memservice.domain.filters.ast import TRUE, Condition
 from memservice.domain.filters.keys import containment
 from memservice.domain.filters.limits import as_list, refuse
 from memservice.domain.filters.operands import type_name
@@ -13,7 +13,7 @@ from memservice.domain.values import name_problem, shown
 ALLOWLIST_MAX = 1_000
 
 
-def parse_containment(filter_: object, loc: Sequence[str | int] = ("body", "filter")) -> Node:
+def parse_containment(filter_: object, loc: Sequence[str | int] = ("body", "filter")) -> Condition:
     """Generation 1's `filter`: metadata contains this object. No operators, every key literal; null and `{}` are no condition."""
     if filter_ is None:
         return TRUE

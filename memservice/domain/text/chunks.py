@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 _BREAKS = (("\n\n", "\n\r\n"), ("\n",), (". ", "。"), (" ",))
 """After what a text is cut, the best first: a blank line, the end of a line, of a sentence, of a word."""
-_FURTHEST_BACK = 64
+_MAX_STEP_BACK = 64
 """Characters by which a cut inside a word may move back to keep a letter and its marks together."""
 
 
@@ -34,10 +34,10 @@ def chunks(text: str, size: int) -> Iterator[Chunk]:
 def _cut(text: str, start: int, limit: int) -> int:
     """Where to cut after `start` and not after `limit`: behind the last of the best breaks that there is."""
     for alike in _BREAKS:
-        ends = [place + len(mark) for mark in alike if (place := text.rfind(mark, start, limit)) >= 0]
+        ends = [index + len(mark) for mark in alike if (index := text.rfind(mark, start, limit)) >= 0]
         if ends:
             return max(ends)
-    for end in range(limit, max(start, limit - _FURTHEST_BACK), -1):
+    for end in range(limit, max(start, limit - _MAX_STEP_BACK), -1):
         if not _continues(text, end):
             return end
     return limit

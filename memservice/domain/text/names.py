@@ -41,13 +41,13 @@ _POSSESSIVE = re.compile(r"(?:['’ʼ`]s|['’ʼ`])$", re.IGNORECASE)
 def _spans(text: str) -> Iterator[tuple[int, int, bool]]:
     """Start, end and "opens a sentence" of each word; an apostrophe belongs to a word when a letter follows it."""
     start, opens, length = -1, True, len(text)
-    for place, char in enumerate(text):
+    for index, char in enumerate(text):
         inside = is_wordlike(char) or (start >= 0 and char in "'’ʼ`")
         if inside and start < 0:
-            start = place
+            start = index
         elif not inside:
             if start >= 0:
-                yield start, place, opens
+                yield start, index, opens
                 start, opens = -1, False
             if char in _SENTENCE_END:
                 opens = True

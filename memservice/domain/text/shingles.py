@@ -29,7 +29,7 @@ def shingles_overlap(a: str, b: str) -> float:
     return len(wanted & _present(b)) / len(wanted) if wanted else 0.0
 
 
-class Sayings:
+class ShingleIndex:
     """Many texts, to find whether one of them repeats another text; as `shingles_overlap` with each of them tells, only faster."""
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -73,8 +73,8 @@ def _parts(text: str) -> tuple[list[str], list[str]]:
     """Words, and runs of characters of scripts without spaces, each in order."""
     words: list[str] = []
     runs: list[str] = []
-    for found in _TOKEN.finditer(normalize("NFKC", text).casefold()):
-        (runs if found.group(1) else words).append(found.group())
+    for match in _TOKEN.finditer(normalize("NFKC", text).casefold()):
+        (runs if match.group(1) else words).append(match.group())
     return words, runs
 
 

@@ -12,16 +12,16 @@ from dataclasses import replace
 from typing import Any
 
 from memservice.domain import records as r
-from memservice.domain.filters import Node, where
+from memservice.domain.filters import Condition, equals
 from memservice.pipeline.handler import Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import dreams, indexing
 from memservice.spi.rows import Order
 from memservice.spi.schema import BY_RECORD
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.telemetry.events import DeletionCompleted, Event
 
-ROWS_AT_ONCE = 1_000
+BATCH_SIZE = 1_000
 
 OF_SESSION: tuple[type[Any], ...] = (
     r.Task,
@@ -71,7 +71,7 @@ ORDERS: Mapping[tuple[type[Any], type[Any]], tuple[str, ...]] = {
 """Where there may be many rows: the order in which an index has them, so that no step sorts all that are left."""
 
 Doomed = r.Session | r.Workspace
-Told = frozenset[tuple[type[Any], int]]
+DeletionEvents = frozenset[tuple[type[Any], int]]
 """Rows (record and key) that an index outside the storage was told of."""
 
 
@@ -83,28 +83,28 @@ class Erase:
 
     def prepare(self, rt: Runtime, tasks: Sequence[r.Task]) -> Prepared:
         task = tasks[0]
-        with rt.storage.read() as view:
-            doomed = _doomed(view, task)
-            place = None if doomed is None else view.workspaces.by_key(_workspace_of(doomed))
+        with rt.storage.read() as tx:
+            doomed = _doomed(tx, task)
+            workspace = None if doomed is None else tx.workspaces.by_key(_workspace_of(doomed))
         told = None if rt.vectors_transactional else _tell(rt, task)
 
         def events(outcome: Outcome) -> Iterable[Event]:
-            if doomed is not None and place is not None:
-                yield _completed(doomed, place, outcome)
+            if doomed is not None and workspace is not None:
+                yield _completed(doomed, workspace, outcome)
 
-        return Prepared(lambda view: _step(rt, view, task, told), events)
+        return Prepared(lambda tx: _step(rt, tx, task, told), events)
 
-    def gave_up(self, rt: Runtime, task: r.Task, error: Exception) -> Iterable[Event]:
-        with rt.storage.read() as view:
-            doomed = _doomed(view, task)
-            place = None if doomed is None else view.workspaces.by_key(_workspace_of(doomed))
-        if doomed is not None and place is not None:
-            yield _completed(doomed, place, task.outcome, type(error).__name__)
+    def failure_events(self, rt: Runtime, task: r.Task, error: Exception) -> Iterable[Event]:
+        with rt.storage.read() as tx:
+            doomed = _doomed(tx, task)
+            workspace = None if doomed is None else tx.workspaces.by_key(_workspace_of(doomed))
+        if doomed is not None and workspace is not None:
+            yield _completed(doomed, workspace, task.outcome, type(error).__name__)
 
 
-def _completed(doomed: Doomed, place: r.Workspace, counts: Mapping[str, int], error: str | None = None) -> DeletionCompleted:
+def _completed(doomed: Doomed, workspace: r.Workspace, counts: Mapping[str, int], error: str | None = None) -> DeletionCompleted:
     return DeletionCompleted(
-        workspace_name=place.slug,
+        workspace_name=workspace.slug,
         deletion_type="workspace" if isinstance(doomed, r.Workspace) else "session",
         resource_id=doomed.slug,
         success=error is None,
@@ -116,14 +116,14 @@ def _completed(doomed: Doomed, place: r.Workspace, counts: Mapping[str, int], er
     )
 
 
-def _tell(rt: Runtime, task: r.Task) -> Told:
+def _tell(rt: Runtime, task: r.Task) -> DeletionEvents:
     """Let the vector index outside the storage forget what the next step erases; a whole workspace's when its spaces go."""
-    with rt.storage.read() as view:
-        doomed = _doomed(view, task)
+    with rt.storage.read() as tx:
+        doomed = _doomed(tx, task)
         if doomed is None:
             return frozenset()
-        spaces = view.spaces.of_workspace(_workspace_of(doomed))
-        rows = list(_left(view, doomed, ROWS_AT_ONCE))
+        spaces = tx.spaces.of_workspace(_workspace_of(doomed))
+        rows = list(_left(tx, doomed, BATCH_SIZE))
     for record, found in rows:
         if isinstance(doomed, r.Session) and record in INDEXED:
             indexing.forget_vectors(rt, None, INDEXED[record], spaces, [row.key for row in found])
@@ -133,38 +133,38 @@ def _tell(rt: Runtime, task: r.Task) -> Told:
     return frozenset((record, row.key) for record, found in rows for row in found)
 
 
-def _step(rt: Runtime, view: View, task: r.Task, told: Told | None) -> Outcome | Unfinished:
-    doomed = _doomed(view, task)
+def _step(rt: Runtime, tx: Transaction, task: r.Task, told: DeletionEvents | None) -> Outcome | Unfinished:
+    doomed = _doomed(tx, task)
     if doomed is None:
         return dict(task.outcome)
     counts = Counter(task.outcome)
     unfinished = Unfinished(task)
     erased = 0
-    for record, found in _left(view, doomed, ROWS_AT_ONCE):
+    for record, found in _left(tx, doomed, BATCH_SIZE):
         rows = found if told is None or not _is_told(doomed, record) else [row for row in found if (record, row.key) in told]
-        _erase(rt, view, doomed, record, rows)
+        _erase(rt, tx, doomed, record, rows)
         counts[BY_RECORD[record].name] += len(rows)
         erased += len(rows)
         unfinished = Unfinished(replace(task, outcome=dict(+counts)))
         if len(rows) < len(found):
             return unfinished
-    if erased >= ROWS_AT_ONCE:
+    if erased >= BATCH_SIZE:
         return unfinished
     # Held, nobody can add to it any more; and what was added just before is seen.
-    view.rows.get(type(doomed), where(key=doomed.key), lock=True)
-    if next(_left(view, doomed, 1), None) is not None:
+    tx.rows.get(type(doomed), equals(key=doomed.key), lock=True)
+    if next(_left(tx, doomed, 1), None) is not None:
         return unfinished
-    if isinstance(doomed, r.Workspace) and (dropped := rt.storage.text.drop(view, doomed.key, ROWS_AT_ONCE)):
+    if isinstance(doomed, r.Workspace) and (dropped := rt.storage.text.drop(tx, doomed.key, BATCH_SIZE)):
         counts["texts"] += dropped
         return Unfinished(replace(task, outcome=dict(counts)))
-    counts[BY_RECORD[type(doomed)].name] += view.rows.delete(type(doomed), where(key=doomed.key))
+    counts[BY_RECORD[type(doomed)].name] += tx.rows.delete(type(doomed), equals(key=doomed.key))
     return dict(counts)
 
 
-def _doomed(view: View, task: r.Task) -> Doomed | None:
+def _doomed(tx: Transaction, task: r.Task) -> Doomed | None:
     """What is to be erased; None if it is gone, or was never deleted."""
     session, workspace = task.payload.get("session"), task.payload.get("workspace")
-    found: Doomed | None = view.workspaces.by_key(workspace or 0) if session is None else view.sessions.by_key(session)
+    found: Doomed | None = tx.workspaces.by_key(workspace or 0) if session is None else tx.sessions.by_key(session)
     return found if found is not None and found.state == r.DELETING else None
 
 
@@ -177,11 +177,11 @@ def _is_told(doomed: Doomed, record: type[Any]) -> bool:
     return record in INDEXED if isinstance(doomed, r.Session) else record is r.Space
 
 
-def _left(view: View, doomed: Doomed, limit: int) -> Iterator[tuple[type[Any], list[Any]]]:
+def _left(tx: Transaction, doomed: Doomed, limit: int) -> Iterator[tuple[type[Any], list[Any]]]:
     """What is left of it, in the order in which it has to go: at most `limit` rows, record by record, each read when it is asked for."""
     for record in OF_SESSION if isinstance(doomed, r.Session) else OF_WORKSPACE:
         order = [Order(field) for field in ORDERS.get((type(doomed), record), ())]
-        rows = view.rows.page(record, _of(doomed, record), [*order, Order("key")], limit)
+        rows = tx.rows.page(record, _of(doomed, record), [*order, Order("key")], limit)
         if rows:
             limit -= len(rows)
             yield record, rows
@@ -189,32 +189,32 @@ def _left(view: View, doomed: Doomed, limit: int) -> Iterator[tuple[type[Any], l
             return
 
 
-def _of(doomed: Doomed, record: type[Any]) -> Node:
+def _of(doomed: Doomed, record: type[Any]) -> Condition:
     if isinstance(doomed, r.Workspace):
-        return where(workspace_key=doomed.key)
+        return equals(workspace_key=doomed.key)
     if record is r.Task:
-        return where(workspace_key=doomed.workspace_key, session_key=doomed.key)
-    return where(session_key=doomed.key)
+        return equals(workspace_key=doomed.workspace_key, session_key=doomed.key)
+    return equals(session_key=doomed.key)
 
 
-def _erase(rt: Runtime, view: View, doomed: Doomed, record: type[Any], rows: Sequence[Any]) -> None:
+def _erase(rt: Runtime, tx: Transaction, doomed: Doomed, record: type[Any], rows: Sequence[Any]) -> None:
     if not rows:
         return
     keys = tuple(row.key for row in rows)
     if record in INDEXED:
-        indexing.forget(rt, view, INDEXED[record], _workspace_of(doomed), keys)
+        indexing.forget(rt, tx, INDEXED[record], _workspace_of(doomed), keys)
     if record is r.Task:
         # Whoever works on these has lost the unit, and stores nothing more.
-        view.rows.delete(r.Lease, where(unit=tuple({task.unit for task in rows})))
+        tx.rows.delete(r.Lease, equals(unit=tuple({task.unit for task in rows})))
     elif record is r.Message:
-        view.rows.delete(r.Metamessage, where(message_key=keys))
+        tx.rows.delete(r.Metamessage, equals(message_key=keys))
     elif record is r.Conclusion:
         counted = Counter(row.collection_key for row in rows if row.level == r.EXPLICIT and row.state == r.LIVE)
         for collection, number in counted.items():
-            view.conclusions.count_explicit(collection, -number)
+            tx.conclusions.count_explicit(collection, -number)
         if isinstance(doomed, r.Session):
-            dreams.give_back(rt, view, rows, doomed.key)
+            dreams.give_back(rt, tx, rows, doomed.key)
     elif record is r.Space and rt.vectors_transactional:
         for space in rows:
-            rt.vectors.drop(view, space)
-    view.rows.delete(record, where(key=keys))
+            rt.vectors.drop(tx, space)
+    tx.rows.delete(record, equals(key=keys))

@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memservice.domain import ranking
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import Card, Conclusion, Message, Peer, Session
 from memservice.domain.text.analysis import analyse
 from memservice.domain.text.shingles import (
-    Sayings,
+    ShingleIndex,
     shingles_overlap,
 )
 from memservice.runtime import Runtime
 from memservice.services.indexing import CONCLUSION
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 from memservice.spi.reasoner import Statement
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 SAME = 0.9
 """The share of a sentence's shingles that is found again in an echo."""
@@ -39,25 +39,25 @@ _SENTENCES = re.compile(r"(?<=[.!?])(?=\s)|(?<=[。！？\n])")
 class EchoGuard:
     """For statements by one peer in one session. Lives inside one view."""
 
-    def __init__(self, rt: Runtime, view: View, session: Session, speaker: Peer) -> None:
-        self._rt, self._view, self._session, self._speaker = rt, view, session, speaker
-        others = [member for member in view.members.of_session(session.key, active=False) if member.peer_key != speaker.key]
+    def __init__(self, rt: Runtime, tx: Transaction, session: Session, speaker: Peer) -> None:
+        self._rt, self._tx, self._session, self._speaker = rt, tx, session, speaker
+        others = [member for member in tx.members.of_session(session.key, active=False) if member.peer_key != speaker.key]
         self._others = tuple(member.peer_key for member in others)
         self._cards = self._card_lines(tuple(member.peer for member in others))
         self._summaries = self._summary_lines()
-        self._read: tuple[Sayings, list[Conclusion]] | None = None
+        self._read: tuple[ShingleIndex, list[Conclusion]] | None = None
 
     def _card_lines(self, others: tuple[str, ...]) -> list[str]:
         if not others:
             return []
-        observers = (*self._others, self._speaker.key)
-        cards = self._view.rows.page(Card, where(observer_key=observers, target=others))
+        observer_keys = (*self._others, self._speaker.key)
+        cards = self._tx.rows.page(Card, equals(observer_key=observer_keys, target=others))
         return [line for card in cards for line in card.lines]
 
     def _summary_lines(self) -> list[tuple[int, str]]:
         """Lines of the session's summaries that are not the speaker's own, with the seq up to which they were known."""
-        found = self._view.summaries.of_session(self._session.key)
-        covered = self._view.messages.by_keys([summary.message_key for summary in found.values()])
+        found = self._tx.summaries.of_session(self._session.key)
+        covered = self._tx.messages.by_keys([summary.message_key for summary in found.values()])
         own = f"{self._speaker.slug}:"
         return [
             (covered[summary.message_key].seq, line)
@@ -70,14 +70,14 @@ class EchoGuard:
     def expect(self, statements: int) -> None:
         """So many statements will be asked about: for many, everything that is held about the others is read once, if that is less."""
         collections = (
-            self._view.conclusions.collections(self._session.workspace_key, where(observed_key=self._others)) if self._others else []
+            self._tx.conclusions.collections(self._session.workspace_key, equals(observed_key=self._others)) if self._others else []
         )
         if sum(collection.explicit_count for collection in collections) > statements * READ_PER_LOOKUP:
             return
-        held = (
-            self._view.conclusions.page(self._session.workspace_key, where(observed_key=self._others), limit=None) if self._others else []
+        conclusions = (
+            self._tx.conclusions.page(self._session.workspace_key, equals(observed_key=self._others), limit=None) if self._others else []
         )
-        self._read = Sayings(conclusion.content for conclusion in held), held
+        self._read = ShingleIndex(conclusion.content for conclusion in conclusions), conclusions
 
     def without(self, message: Message) -> Message:
         """The message without its sentences that only repeat what was known about others before."""
@@ -102,14 +102,14 @@ class EchoGuard:
 
     def _repeats_conclusion(self, text: str, said: int) -> bool:
         if self._read is not None:
-            sayings, held = self._read
-            return any(_known_before(held[place], said) for place in sayings.repeating(text, SAME))
+            shingle_index, conclusions = self._read
+            return any(_known_before(conclusions[index], said) for index in shingle_index.repeating(text, SAME))
         # Long words and numbers are rare as a rule, and rare terms have few rows to look at.
         terms = tuple(sorted(set(analyse(text)), key=lambda term: (not term.isdecimal(), -len(term), term))[:MAX_TERMS])
-        narrowed = Where(observed=self._others)
-        matches = self._rt.storage.text.search(self._view, CONCLUSION, self._session.workspace_key, terms, CANDIDATES * 8, narrowed)
+        index_filter = IndexFilter(observed=self._others)
+        matches = self._rt.storage.text.search(self._tx, CONCLUSION, self._session.workspace_key, terms, CANDIDATES * 8, index_filter)
         best = ranking.ranked(ranking.bm25(matches), CANDIDATES)
-        found = self._view.conclusions.by_keys(best).values()
+        found = self._tx.conclusions.by_keys(best).values()
         return any(_known_before(conclusion, said) and shingles_overlap(text, conclusion.content) >= SAME for conclusion in found)
 
 

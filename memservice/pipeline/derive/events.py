@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memservice.pipeline.derive.store import Material
+from memservice.pipeline.derive.store import DeriveInput
 from memservice.runtime import Runtime
 from memservice.spi.reasoner import Derived
 from memservice.telemetry.events import RepresentationCompleted
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DeriveRun:
     """A batch, and when its parts began and ended, in seconds of a monotonic clock."""
 
-    material: Material
+    material: DeriveInput
     derived: Derived
     tasks: int
     began: float
@@ -25,13 +25,13 @@ class Told:
     ended: float
 
 
-def completed(rt: Runtime, told: Told, outcome: Mapping[str, Any]) -> RepresentationCompleted:
+def completed(rt: Runtime, told: DeriveRun, outcome: Mapping[str, Any]) -> RepresentationCompleted:
     material, derived, deriver = told.material, told.derived, rt.settings.deriver
     own = {message.key for message in material.messages}
     extra = [message for message in material.window if message.key not in own]
     tokens = sum(message.tokens for message in material.messages)
     shown = sum(message.tokens for message in material.window)
-    most = deriver.representation_batch_target_input_tokens
+    maximum = deriver.representation_batch_target_input_tokens
     return RepresentationCompleted(
         workspace_name=material.workspace,
         session_name=material.session.slug,
@@ -57,10 +57,10 @@ def completed(rt: Runtime, told: Told, outcome: Mapping[str, Any]) -> Representa
         exact_dup_existing_count=outcome.get("reinforced", 0),
         semantic_dup_rejected_count=outcome.get("said_already", 0),
         semantic_dup_replaced_count=outcome.get("replaced", 0),
-        batch_max_tokens=most,
+        batch_max_tokens=maximum,
         max_input_tokens=deriver.max_input_tokens,
         was_flush_enabled=deriver.flush_enabled,
-        hit_batch_token_cap=shown >= most,
+        hit_batch_token_cap=shown >= maximum,
         hit_input_token_cap=derived.hit_input_cap,
         observer_count=len(material.observers),
         failed_observer_count=0,

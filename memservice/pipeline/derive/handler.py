@@ -18,17 +18,17 @@ from memservice.pipeline.derive import (
 from memservice.pipeline.derive.attribution import attributed
 from memservice.pipeline.derive.echo import EchoGuard
 from memservice.pipeline.derive.events import (
-    Told,
+    DeriveRun,
     completed,
 )
-from memservice.pipeline.derive.store import Material
+from memservice.pipeline.derive.store import DeriveInput
 from memservice.pipeline.handler import Outcome, Prepared, nothing
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
 from memservice.services.peers import display_name
 from memservice.spi.capabilities import Capability
 from memservice.spi.reasoner import DeriveRequest, Origin, Statement, Utterance
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.telemetry.events import Event
 
 MAX_BATCH = 200
@@ -48,26 +48,26 @@ class Derive:
             same += 1
         if not rt.reasoner_can(choice.DERIVE, Capability.COSTLY):
             return same
-        with rt.storage.read() as view:
-            known = view.messages.by_keys([task.message_key for task in pending[:same] if task.message_key is not None])
+        with rt.storage.read() as tx:
+            known = tx.messages.by_keys([task.message_key for task in pending[:same] if task.message_key is not None])
         first = known.get(pending[0].message_key or 0)
-        most = rt.settings.deriver.representation_batch_target_input_tokens
+        maximum = rt.settings.deriver.representation_batch_target_input_tokens
         for number, task in enumerate(pending[:same]):
             message = known.get(task.message_key or 0)
             if message is None or first is None:
                 continue
-            if message.tokens_through - first.tokens_through + first.tokens > most and number > 0:
+            if message.tokens_through - first.tokens_through + first.tokens > maximum and number > 0:
                 return number
         return same
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
         began = time.monotonic()
         reasoner = rt.reasoner_for(choice.DERIVE)
-        with rt.storage.read() as view:
-            material = _read(view, tasks)
+        with rt.storage.read() as tx:
+            material = _read(tx, tasks)
             if material is None:
                 return nothing(skipped="the session or its messages are gone")
-            echoes = EchoGuard(rt, view, material.session, material.observed)
+            echoes = EchoGuard(rt, tx, material.session, material.observed)
             shown = material.window
             if Capability.COSTLY in reasoner.capabilities:
                 # What a model makes of an echo has other words: it must not see it. Elsewhere echoes are known by their words.
@@ -79,11 +79,11 @@ class Derive:
         if not derived.statements:
             counts["derived_nothing"] = 1
         own, counts["misattributed"] = attributed(derived.statements, material.messages, material.window, _names(material))
-        with rt.storage.read() as view:
-            echoes = EchoGuard(rt, view, material.session, material.observed)
+        with rt.storage.read() as tx:
+            echoes = EchoGuard(rt, tx, material.session, material.observed)
             echoes.expect(len(own))
             said = [statement for statement in own if not echoes.repeats(statement, material.messages)]
-            scopes = derive_store.scopes_of(view, material.session)
+            scopes = derive_store.scopes_of(tx, material.session)
         counts["echo"] = len(own) - len(said)
         distinct = _distinct(said)
         counts["repeated"] = len(said) - len(distinct)
@@ -93,43 +93,43 @@ class Derive:
         vectors = deduplication.vectors_of(rt, material.session.workspace_key, material.workspace, [draft.content for draft in drafts])
         alike = deduplication.find(rt, drafts, vectors, observers)
 
-        def store(view: View) -> Outcome:
-            return derive_store.store(rt, view, material, derive_store.Found(drafts, kept, vectors, alike), counts.copy())
+        def store(tx: Transaction) -> Outcome:
+            return derive_store.store(rt, tx, material, derive_store.Candidates(drafts, kept, vectors, alike), counts.copy())
 
         def events(outcome: Outcome) -> Iterable[Event]:
-            yield completed(rt, Told(material, derived, len(tasks), began, prepared, called, time.monotonic()), outcome)
+            yield completed(rt, DeriveRun(material, derived, len(tasks), began, prepared, called, time.monotonic()), outcome)
 
         return Prepared(store, events)
 
 
-def _read(view: View, tasks: Sequence[Task]) -> Material | None:
-    session = view.sessions.by_key(tasks[0].session_key or 0)
-    found = view.messages.by_keys([task.message_key for task in tasks if task.message_key is not None])
+def _read(tx: Transaction, tasks: Sequence[Task]) -> DeriveInput | None:
+    session = tx.sessions.by_key(tasks[0].session_key or 0)
+    found = tx.messages.by_keys([task.message_key for task in tasks if task.message_key is not None])
     messages = sorted(found.values(), key=lambda message: message.seq)
     if session is None or session.state == DELETING or not messages:
         return None
-    workspace = view.workspaces.by_key(session.workspace_key)
+    workspace = tx.workspaces.by_key(session.workspace_key)
     keys = [int(key) for key in tasks[0].payload.get("observers", [])]
-    peers = view.peers.by_keys(sorted({messages[0].author_key, *keys}))
+    peers = tx.peers.by_keys(sorted({messages[0].author_key, *keys}))
     observed = peers.get(messages[0].author_key)
     if observed is None or workspace is None:
         return None
     # The message before the first one is shown if somebody else wrote it, so that an answer is read with its question.
-    window = view.messages.run(session.key, messages[0].seq - 1, messages[-1].seq)
+    window = tx.messages.run(session.key, messages[0].seq - 1, messages[-1].seq)
     if window[0].seq < messages[0].seq and window[0].author_key == observed.key:
         window = window[1:]
-    authors = view.peers.by_keys(sorted({message.author_key for message in window}))
+    authors = tx.peers.by_keys(sorted({message.author_key for message in window}))
     names = {peer.slug: name for peer in authors.values() if (name := display_name(peer))}
     observers = [peers[key] for key in keys if key in peers and peers[key].kind != SCOPE]
-    return Material(workspace.slug, session, observed, observers, messages, window, names)
+    return DeriveInput(workspace.slug, session, observed, observers, messages, window, names)
 
 
-def _names(material: Material) -> list[str]:
+def _names(material: DeriveInput) -> list[str]:
     slug = material.observed.slug
     return [slug, material.names.get(slug, slug)]
 
 
-def _request(material: Material, shown: Sequence[Message], instructions: str | None) -> DeriveRequest:
+def _request(material: DeriveInput, shown: Sequence[Message], instructions: str | None) -> DeriveRequest:
     own = {message.key for message in material.messages}
     return DeriveRequest(
         observed=material.observed.slug,

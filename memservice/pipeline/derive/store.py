@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import (
     DELETING,
@@ -22,7 +22,7 @@ from memservice.domain.records import (
     Peer,
     Session,
 )
-from memservice.pipeline.derive.deduplication import Alike
+from memservice.pipeline.derive.deduplication import Duplicate
 from memservice.pipeline.handler import Outcome
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
@@ -33,7 +33,7 @@ from memservice.services import (
 )
 from memservice.services.conclusions import ensure_collection
 from memservice.spi.reasoner import Derived, Statement
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
@@ -43,7 +43,7 @@ SAID_AGAIN = "said again, with at least as much in it"
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class DeriveInput:
     """What a batch is about, read in one view."""
 
     workspace: str
@@ -60,7 +60,7 @@ class Material:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Candidates:
     """What came of a batch, before the transaction."""
 
     drafts: Sequence[Conclusion]
@@ -68,18 +68,18 @@ class Found:
     kept: Mapping[int, set[str]]
     """By the key of an observer, fingerprints of what it may hold."""
     vectors: Sequence[Vector] | None
-    alike: Mapping[tuple[int, str], Alike]
+    alike: Mapping[tuple[int, str], Duplicate]
     """By observer and fingerprint, what is held already and says the same in other words."""
 
 
-def scopes_of(view: View, session: Session) -> list[Peer]:
+def scopes_of(tx: Transaction, session: Session) -> list[Peer]:
     """The scopes that the session is in now."""
-    keys = [member.peer_key for member in view.members.of_session(session.key) if member.kind == SCOPE]
-    return list(view.peers.by_keys(keys).values())
+    keys = [member.peer_key for member in tx.members.of_session(session.key) if member.kind == SCOPE]
+    return list(tx.peers.by_keys(keys).values())
 
 
 def drafts(
-    rt: Runtime, material: Material, statements: Sequence[Statement], derived: Derived, times: Mapping[str, int]
+    rt: Runtime, material: DeriveInput, statements: Sequence[Statement], derived: Derived, times: Mapping[str, int]
 ) -> list[Conclusion]:
     """The conclusions as the observed peer itself will hold them, without keys. `times`: by fingerprint, how often each was said."""
     sent = {message.key: message.created_at for message in material.messages}
@@ -123,91 +123,91 @@ def _held_by(draft: Conclusion, observer: Peer) -> Conclusion:
 
 def allowed(rt: Runtime, drafts: Sequence[Conclusion], observer: Peer, counts: Counter[str]) -> set[str]:
     """Fingerprints of what the plugins let this observer hold."""
-    allowed = {draft.fingerprint for draft in drafts if write_hooks.may_store(rt.plugins, _held_by(draft, observer))}
+    allowed = {draft.fingerprint for draft in drafts if write_hooks.allows(rt.plugins, _held_by(draft, observer))}
     counts["refused"] += len(drafts) - len(allowed)
     return allowed
 
 
-def store(rt: Runtime, view: View, material: Material, found: Found, counts: Counter[str]) -> Outcome:
+def store(rt: Runtime, tx: Transaction, material: DeriveInput, candidates: Candidates, counts: Counter[str]) -> Outcome:
     # Held until commit: a scope that takes the session in either sees these conclusions, or is seen here.
-    session = view.sessions.by_key(material.session.key, lock=True)
+    session = tx.sessions.by_key(material.session.key, lock=True)
     if session is None or session.state == DELETING:
         return {"skipped": "the session is gone"}
-    for observer in (*material.observers, *scopes_of(view, session)) if found.drafts else ():
+    for observer in (*material.observers, *scopes_of(tx, session)) if candidates.drafts else ():
         # A scope that came only now is treated as the observed peer is.
-        wanted = found.kept.get(observer.key, found.kept[material.observed.key])
-        places = [place for place, draft in enumerate(found.drafts) if draft.fingerprint in wanted]
-        if places:
-            _store_for(rt, view, session, observer, ensure_collection(rt, view, observer, material.observed), found, places, counts)
+        wanted = candidates.kept.get(observer.key, candidates.kept[material.observed.key])
+        indexes = [index for index, draft in enumerate(candidates.drafts) if draft.fingerprint in wanted]
+        if indexes:
+            _store_for(rt, tx, session, observer, ensure_collection(rt, tx, observer, material.observed), candidates, indexes, counts)
     return dict(counts)
 
 
 def _store_for(
     rt: Runtime,
-    view: View,
+    tx: Transaction,
     session: Session,
     observer: Peer,
     collection: Collection,
-    found: Found,
-    places: Sequence[int],
+    candidates: Candidates,
+    indexes: Sequence[int],
     counts: Counter[str],
 ) -> None:
-    drafts = found.drafts
-    known = view.conclusions.same(collection.key, EXPLICIT, [drafts[place].fingerprint for place in places], session.key)
+    drafts = candidates.drafts
+    known = tx.conclusions.same(collection.key, EXPLICIT, [drafts[index].fingerprint for index in indexes], session.key)
     again: dict[int, list[int]] = {}
-    for place in places:
-        if (held := known.get(drafts[place].fingerprint)) is not None:
-            again.setdefault(drafts[place].times_derived, []).append(held.key)
+    for index in indexes:
+        if (conclusion := known.get(drafts[index].fingerprint)) is not None:
+            again.setdefault(drafts[index].times_derived, []).append(conclusion.key)
     for times, keys in again.items():
-        view.conclusions.reinforce(keys, times)
+        tx.conclusions.reinforce(keys, times)
     counts["reinforced"] += len(known)
     rows: list[Conclusion] = []
     chosen: list[int] = []
     gone: list[tuple[Conclusion, int]] = []
     """Held ones that give way, with the place of the row that they give way to."""
-    for place in places:
-        draft = drafts[place]
-        alike = found.alike.get((observer.key, draft.fingerprint))
+    for index in indexes:
+        draft = drafts[index]
+        alike = candidates.alike.get((observer.key, draft.fingerprint))
         if draft.fingerprint in known:
             continue
         row = replace(_held_by(draft, observer), collection_key=collection.key)
-        if alike is not None and not alike.replaces and _again(view, alike.held, draft.times_derived):
+        if alike is not None and not alike.replaces and _again(tx, alike.held, draft.times_derived):
             counts["said_already"] += 1
             continue
         if alike is not None and alike.replaces and alike.held.key not in {old.key for old, _ in gone}:
             gone.append((alike.held, len(rows)))
             row = replace(row, times_derived=alike.held.times_derived + draft.times_derived)
         rows.append(row)
-        chosen.append(place)
-    stored = view.conclusions.put(rows)
-    given_way = _give_way(rt, view, session, [(old, stored[index]) for old, index in gone])
-    vectors = None if found.vectors is None else [found.vectors[place] for place in chosen]
-    view.tasks.add(indexing.index_conclusions(rt, view, session.workspace_key, stored, vectors))
-    if stored:
-        more = len(stored) - given_way
-        view.conclusions.count_explicit(collection.key, more)
-        dreams.after_save(rt, view, collection, collection.explicit_count + more, session)
-    counts["stored"] += len(stored)
+        chosen.append(index)
+    conclusions = tx.conclusions.put(rows)
+    given_way = _give_way(rt, tx, session, [(old, conclusions[index]) for old, index in gone])
+    vectors = None if candidates.vectors is None else [candidates.vectors[index] for index in chosen]
+    tx.tasks.add(indexing.index_conclusions(rt, tx, session.workspace_key, conclusions, vectors))
+    if conclusions:
+        more = len(conclusions) - given_way
+        tx.conclusions.count_explicit(collection.key, more)
+        dreams.after_save(rt, tx, collection, collection.explicit_count + more, session)
+    counts["stored"] += len(conclusions)
     counts["replaced"] += given_way
 
 
-def _again(view: View, held: Conclusion, times: int) -> bool:
+def _again(tx: Transaction, conclusion: Conclusion, times: int) -> bool:
     """Count a held conclusion so often again; False if it is not what it was when it was compared."""
-    unchanged = view.rows.get(Conclusion, where(key=held.key, state=LIVE, fingerprint=held.fingerprint), lock=True)
+    unchanged = tx.rows.get(Conclusion, equals(key=conclusion.key, state=LIVE, fingerprint=conclusion.fingerprint), lock=True)
     if unchanged is None:
         return False
-    view.conclusions.reinforce([held.key], times)
+    tx.conclusions.reinforce([conclusion.key], times)
     return True
 
 
-def _give_way(rt: Runtime, view: View, session: Session, pairs: Sequence[tuple[Conclusion, Conclusion]]) -> int:
+def _give_way(rt: Runtime, tx: Transaction, session: Session, pairs: Sequence[tuple[Conclusion, Conclusion]]) -> int:
     """Let held conclusions be superseded by new ones; those that changed meanwhile stay. Returns how many gave way."""
     gone = []
     for old, new in pairs:
-        unchanged = where(key=old.key, state=LIVE, fingerprint=old.fingerprint)
+        unchanged = equals(key=old.key, state=LIVE, fingerprint=old.fingerprint)
         internal = {**old.internal, "superseded": SAID_AGAIN}
-        if view.rows.change(Conclusion, unchanged, state=SUPERSEDED, superseded_by=new.key, internal=internal):
+        if tx.rows.change(Conclusion, unchanged, state=SUPERSEDED, superseded_by=new.key, internal=internal):
             gone.append(old.key)
     if gone:
-        indexing.forget_conclusions(rt, view, session.workspace_key, gone)
+        indexing.forget_conclusions(rt, tx, session.workspace_key, gone)
     return len(gone)

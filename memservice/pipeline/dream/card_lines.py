@@ -48,10 +48,10 @@ def rewritten(card: Card | None, proposed: Sequence[str] | None, rebuild: bool) 
 
 def _within(chosen: Mapping[str, str], given: Mapping[str, str]) -> list[str]:
     """The chosen lines, of the service's own only as many as fit beside all lines of callers."""
-    room = MAX_LINES - len(given)
+    remaining = MAX_LINES - len(given)
     lines = []
     for mark, line in chosen.items():
-        if mark in given or room > 0:
+        if mark in given or remaining > 0:
             lines.append(line)
-            room -= mark not in given
+            remaining -= mark not in given
     return lines

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from memservice.domain.records import Task
-from memservice.pipeline.dream.store import Material
+from memservice.pipeline.dream.store import DreamInput
 from memservice.reasoning.prompts import tools
 from memservice.runtime import Runtime
 from memservice.services import dreams
@@ -17,7 +17,7 @@ from memservice.telemetry.events import ConclusionsCreated, ConclusionsDeleted, 
 SEARCHES = (tools.SEARCH_MEMORY.name, tools.SEARCH_MESSAGES.name)
 
 
-def of(rt: Runtime, task: Task, material: Material, result: Consolidated, seconds: float) -> list[Event]:
+def of(rt: Runtime, task: Task, material: DreamInput, result: Consolidated, seconds: float) -> list[Event]:
     """Each phase with its rounds, then the whole; of a reasoner without phases the whole alone."""
     parts: list[Event] = []
     for phase in result.phases:
@@ -26,7 +26,7 @@ def of(rt: Runtime, task: Task, material: Material, result: Consolidated, second
     return [*parts, _run(rt, task, material, result, seconds)]
 
 
-def _run_id(material: Material) -> str:
+def _run_id(material: DreamInput) -> str:
     return material.request.origin.run_id or ""
 
 
@@ -34,7 +34,7 @@ def _succeeded(result: Consolidated, name: str) -> bool:
     return any(phase.name == name and phase.error is None for phase in result.phases)
 
 
-def _run(rt: Runtime, task: Task, material: Material, result: Consolidated, seconds: float) -> DreamRun:
+def _run(rt: Runtime, task: Task, material: DreamInput, result: Consolidated, seconds: float) -> DreamRun:
     settings = rt.settings.dream
     kind = str(task.payload.get("type", dreams.OMNI))
     fresh = task.payload.get("new")
@@ -62,7 +62,7 @@ def _run(rt: Runtime, task: Task, material: Material, result: Consolidated, seco
     )
 
 
-def _specialist(material: Material, phase: Phase) -> DreamSpecialist:
+def _specialist(material: DreamInput, phase: Phase) -> DreamSpecialist:
     uses = [use for step in phase.steps for use in step.uses]
     return DreamSpecialist(
         run_id=_run_id(material),
@@ -86,7 +86,7 @@ def _specialist(material: Material, phase: Phase) -> DreamSpecialist:
     )
 
 
-def _steps(material: Material, phase: Phase) -> Iterator[Event]:
+def _steps(material: DreamInput, phase: Phase) -> Iterator[Event]:
     collection = material.collection
     about = {
         "run_id": _run_id(material),

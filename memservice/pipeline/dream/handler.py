@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.ids import new_uid
 from memservice.domain.records import DELETING, Card, Conclusion, Task
 from memservice.pipeline.derive import deduplication
@@ -25,7 +25,7 @@ from memservice.pipeline.dream.card_lines import (
     rewritten,
     visible,
 )
-from memservice.pipeline.dream.store import Material
+from memservice.pipeline.dream.store import DreamInput
 from memservice.pipeline.handler import Outcome, Prepared, Unfinished, nothing
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
@@ -33,10 +33,10 @@ from memservice.services import dreams
 from memservice.services.auth.bounds import of_observer
 from memservice.services.chat.tools import Tools
 from memservice.spi.capabilities import Capability
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known, Origin
 from memservice.spi.repositories.base import NEWEST
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.telemetry.events import Event
 
 MAX_KNOWN = 5_000
@@ -54,8 +54,8 @@ class DreamTimer:
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
         task = tasks[0]
 
-        def store(view: View) -> Outcome | Unfinished:
-            result = dreams.went_off(rt, view, task)
+        def store(tx: Transaction) -> Outcome | Unfinished:
+            result = dreams.went_off(rt, tx, task)
             return Unfinished(replace(task, not_before=result)) if isinstance(result, datetime) else result
 
         return Prepared(store)
@@ -69,14 +69,14 @@ class Dream:
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
         task = tasks[0]
-        with rt.storage.read() as view:
-            material = _read(rt, view, task)
+        with rt.storage.read() as tx:
+            material = _read(rt, tx, task)
         if isinstance(material, str):
             return nothing(skipped=material)
         reasoner = rt.reasoner_for(choice.CONSOLIDATE)
         began = time.monotonic()
         if not material.request.card_only:
-            odd = outliers.surprising(rt, material.workspace.key, material.known, task.uid)
+            odd = outliers.outliers(rt, material.workspace.key, material.known, task.uid)
             material = replace(material, request=replace(material.request, surprising=odd))
         result = reasoner.consolidate(material.request)
         seconds = time.monotonic() - began
@@ -85,19 +85,19 @@ class Dream:
             return dream_events.of(rt, task, material, result, seconds)
 
         if material.request.card_only:
-            return Prepared(lambda view: _store_card(rt, view, material, result) | _phases(result), events)
+            return Prepared(lambda tx: _store_card(rt, tx, material, result) | _phases(result), events)
         counts: Counter[str] = Counter(known=len(material.known))
         drafts = dream_store.drafts(rt, reasoner.name, material, result, counts)
         rows = [draft.row for draft in drafts]
         vectors = deduplication.vectors_of(rt, material.workspace.key, material.workspace.slug, [row.content for row in rows])
         alike = deduplication.find(rt, rows, vectors, [material.observer])
 
-        def store(view: View) -> Outcome:
+        def store(tx: Transaction) -> Outcome:
             outcome = counts.copy()
-            made = dream_store.create(rt, view, material.collection, dream_store.Found(drafts, vectors, alike), outcome)
-            dream_store.supersede(rt, view, material, result.superseded, made, outcome)
-            dreams.dreamt(rt, view, material.collection)
-            return dict(outcome) | _store_card(rt, view, material, result) | _phases(result)
+            made = dream_store.create(rt, tx, material.collection, dream_store.Candidates(drafts, vectors, alike), outcome)
+            dream_store.supersede(rt, tx, material, result.superseded, made, outcome)
+            dreams.dreamt(rt, tx, material.collection)
+            return dict(outcome) | _store_card(rt, tx, material, result) | _phases(result)
 
         return Prepared(store, events)
 
@@ -108,38 +108,38 @@ def _phases(result: Consolidated) -> Outcome:
     return {"failed_phases": failed} if failed else {}
 
 
-def _read(rt: Runtime, view: View, task: Task) -> Material | str:
+def _read(rt: Runtime, tx: Transaction, task: Task) -> DreamInput | str:
     """What there is to work on, or why there is nothing."""
-    collection = view.conclusions.collection(task.observer_key or 0, task.observed_key or 0)
-    place = None if collection is None else view.workspaces.by_key(collection.workspace_key)
-    if collection is None or place is None:
+    collection = tx.conclusions.collection(task.observer_key or 0, task.observed_key or 0)
+    workspace = None if collection is None else tx.workspaces.by_key(collection.workspace_key)
+    if collection is None or workspace is None:
         return "nothing is held"
-    observer = view.peers.by_keys([collection.observer_key]).get(collection.observer_key)
+    observer = tx.peers.by_keys([collection.observer_key]).get(collection.observer_key)
     if observer is None:
         return "nothing is held"
     key = task.payload.get("session")
-    session = view.sessions.by_key(key) if isinstance(key, int) else None
+    session = tx.sessions.by_key(key) if isinstance(key, int) else None
     if session is not None and session.state == DELETING:
         session = None
-    config = dreams.configured(rt, view, collection, session)
+    config = dreams.configured(rt, tx, collection, session)
     card_only = task.payload.get("type") == dreams.CARD_REFRESH
     if not config.dream or not rt.settings.dream.enabled:
         return "dreams are switched off here"
     if card_only and not config.card_create:
         return "cards are switched off here"
-    most = MAX_KNOWN_COSTLY if Capability.COSTLY in rt.reasoner_for(choice.CONSOLIDATE).capabilities else MAX_KNOWN
-    pair = where(observer_key=collection.observer_key, observed_key=collection.observed_key)
-    found = view.conclusions.page(collection.workspace_key, pair, NEWEST, limit=most)
-    known = sorted(found, key=lambda row: (row.said_at, row.key))
-    card = view.cards.one(collection.observer_key, collection.observed)
+    maximum = MAX_KNOWN_COSTLY if Capability.COSTLY in rt.reasoner_for(choice.CONSOLIDATE).capabilities else MAX_KNOWN
+    pair = equals(observer_key=collection.observer_key, observed_key=collection.observed_key)
+    found = tx.conclusions.page(collection.workspace_key, pair, NEWEST, limit=maximum)
+    conclusions = sorted(found, key=lambda row: (row.said_at, row.key))
+    card = tx.cards.one(collection.observer_key, collection.observed)
     rebuild = bool(task.payload.get("rebuild")) and card_only
-    narrowed = Where(observers=(collection.observer_key,), observed=(collection.observed_key,))
-    bounds = of_observer(view, observer).concluding(pair, narrowed)
-    tools = Tools(rt, place.slug, bounds)
+    index_filter = IndexFilter(observers=(collection.observer_key,), observed=(collection.observed_key,))
+    bounds = of_observer(tx, observer).concluding(pair, index_filter)
+    tools = Tools(rt, workspace.slug, bounds)
     request = ConsolidateRequest(
         observer=collection.observer,
         observed=collection.observed,
-        known=[_known(row) for row in known],
+        known=[_known(row) for row in conclusions],
         card=visible(card, rebuild),
         write_card=config.card_create,
         instructions=config.instructions.get("dream"),
@@ -147,9 +147,9 @@ def _read(rt: Runtime, view: View, task: Task) -> Material | str:
         card_only=card_only,
         tools=tools,
         asked_at=rt.clock(),
-        origin=Origin(place.key, place.slug, new_uid()),
+        origin=Origin(workspace.key, workspace.slug, new_uid()),
     )
-    return Material(place, observer, collection, session, known, card, request, rebuild, tools)
+    return DreamInput(workspace, observer, collection, session, conclusions, card, request, rebuild, tools)
 
 
 def _known(row: Conclusion) -> Known:
@@ -166,18 +166,18 @@ def _known(row: Conclusion) -> Known:
     )
 
 
-def _store_card(rt: Runtime, view: View, material: Material, result: Consolidated) -> Outcome:
+def _store_card(rt: Runtime, tx: Transaction, material: DreamInput, result: Consolidated) -> Outcome:
     """Write the card, unless a caller wrote it while the reasoner was thinking: the newer word is theirs."""
     if not material.request.write_card:
         return {}
-    present = view.cards.one(material.collection.observer_key, material.collection.observed)
+    present = tx.cards.one(material.collection.observer_key, material.collection.observed)
     if present != material.card:
         return {"card": "changed in the meantime"}
     lines, dropped = rewritten(present, result.card, material.rebuild)
     if lines is None:
         return {"card_lines_dropped": dropped} if dropped else {}
     if not lines and present is not None:
-        view.rows.delete(Card, where(key=present.key))
+        tx.rows.delete(Card, equals(key=present.key))
     elif lines:
         card = Card(
             workspace_key=material.collection.workspace_key,
@@ -187,5 +187,5 @@ def _store_card(rt: Runtime, view: View, material: Material, result: Consolidate
             given=list(present.given) if present else [],
             updated_at=rt.clock(),
         )
-        view.cards.save(card)
+        tx.cards.save(card)
     return {"card_lines": len(lines)} | ({"card_lines_dropped": dropped} if dropped else {})

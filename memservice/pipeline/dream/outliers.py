@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
 
-def surprising(rt: Runtime, workspace: int, known: Sequence[Conclusion], seed: str) -> list[str]:
+def outliers(rt: Runtime, workspace_key: int, conclusions: Sequence[Conclusion], seed: str) -> list[str]:
     """Uids of the conclusions whose nearest neighbours are farthest away, the oddest first; empty unless the settings ask for it.
 
-    `known` is oldest first. A sample is compared all with all, so there is nothing that a tree would have to approximate. To be called
-    with no view open, since the vectors may be elsewhere. `seed` settles which ones a random sample takes.
+    `conclusions` is oldest first. A sample is compared all with all, so there is nothing that a tree would have to approximate. To be
+    called with no view open, since the vectors may be elsewhere. `seed` settles which ones a random sample takes.
     """
     settings = rt.settings.dream.surprisal
     if not settings.enabled:
         return []
-    rows = [row for row in known if row.level in settings.include_levels]
+    rows = [row for row in conclusions if row.level in settings.include_levels]
     if settings.sampling_strategy == "recent":
         rows = rows[-settings.sample_size :]
     elif settings.sampling_strategy == "random":
         rows = random.Random(seed).sample(rows, min(settings.sample_size, len(rows)))
-    vectors = _vectors(rt, workspace, [row.key for row in rows])
+    vectors = _vectors(rt, workspace_key, [row.key for row in rows])
     rows = [row for row in rows if row.key in vectors]
     if len(rows) < 2 * settings.tree_k:
         return []
@@ -39,13 +39,13 @@ def surprising(rt: Runtime, workspace: int, known: Sequence[Conclusion], seed: s
     return [row.uid for row, _ in ranked[:number]]
 
 
-def _vectors(rt: Runtime, workspace: int, keys: Sequence[int]) -> dict[int, Vector]:
-    with rt.storage.read() as view:
-        space = view.spaces.active(workspace, CONCLUSION)
+def _vectors(rt: Runtime, workspace_key: int, keys: Sequence[int]) -> dict[int, Vector]:
+    with rt.storage.read() as tx:
+        space = tx.spaces.active(workspace_key, CONCLUSION)
         if space is None:
             return {}
         if rt.vectors_transactional:
-            return rt.vectors.fetch(view, space, keys)
+            return rt.vectors.fetch(tx, space, keys)
     return rt.vectors.fetch(None, space, keys)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from memservice.domain.derived_rules import CONFIDENCES, LEAST_SOURCES, LONGEST_CONTENT, PATTERNS, USUAL_CONFIDENCE
-from memservice.domain.filters import where
+from memservice.domain.derived_rules import CONFIDENCES, MAX_CONTENT_LENGTH, MIN_SOURCES, PATTERNS, USUAL_CONFIDENCE
+from memservice.domain.filters import equals
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import (
     DEDUCTIVE,
@@ -24,7 +24,7 @@ from memservice.domain.records import (
     Workspace,
 )
 from memservice.domain.values import strip_nul
-from memservice.pipeline.derive.deduplication import Alike
+from memservice.pipeline.derive.deduplication import Duplicate
 from memservice.pipeline.derive.store import SAID_AGAIN
 from memservice.runtime import Runtime
 from memservice.services import (
@@ -33,14 +33,14 @@ from memservice.services import (
 )
 from memservice.services.chat.tools import Tools
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Statement, Superseded
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class DreamInput:
     """What a dream is about, read in one view."""
 
     workspace: Workspace
@@ -68,17 +68,17 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Candidates:
     """New conclusions, before the transaction."""
 
     drafts: Sequence[Draft]
     vectors: Sequence[Vector] | None
-    alike: Mapping[tuple[int, str], Alike]
+    alike: Mapping[tuple[int, str], Duplicate]
     """By observer and fingerprint, what is held already and says the same in other words."""
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Stored:
     """What became of new conclusions."""
 
     keys: Mapping[int, int]
@@ -87,29 +87,29 @@ class Made:
     """Held ones that give way to a new one that says the same, and at least as much, with the index of that one's statement."""
 
 
-def drafts(rt: Runtime, reasoner: str, material: Material, result: Consolidated, counts: Counter[str]) -> list[Draft]:
+def drafts(rt: Runtime, reasoner: str, material: DreamInput, result: Consolidated, counts: Counter[str]) -> list[Draft]:
     """The new conclusions that keep the rules and that no plugin refuses; whether their sources are still there is seen at storing."""
     by_name = material.by_uid()
-    found: list[Draft] = []
+    drafts: list[Draft] = []
     for index, statement in enumerate(result.created):
         row = _draft(rt, reasoner, material, statement, by_name, result.spent.model)
         if row is None:
             counts["malformed"] += 1
-        elif not write_hooks.may_store(rt.plugins, row):
+        elif not write_hooks.allows(rt.plugins, row):
             counts["refused"] += 1
         else:
-            found.append(Draft(index, row))
+            drafts.append(Draft(index, row))
             by_name[f"#{index}"] = row
-    return found
+    return drafts
 
 
 def _draft(
-    rt: Runtime, reasoner: str, material: Material, statement: Statement, by_name: Mapping[str, Conclusion], model: str | None
+    rt: Runtime, reasoner: str, material: DreamInput, statement: Statement, by_name: Mapping[str, Conclusion], model: str | None
 ) -> Conclusion | None:
     content = strip_nul(statement.content).strip()
     sources = [by_name[name] for name in dict.fromkeys(statement.source_ids) if name in by_name]
-    least = LEAST_SOURCES.get(statement.level)
-    if least is None or len(sources) < least or not content or len(content) > LONGEST_CONTENT:
+    minimum = MIN_SOURCES.get(statement.level)
+    if minimum is None or len(sources) < minimum or not content or len(content) > MAX_CONTENT_LENGTH:
         return None
     prompt = {} if statement.prompt is None else {"prompt": statement.prompt}
     texts = [text.strip() for text in statement.premises if text.strip()] or [source.content for source in sources]
@@ -143,15 +143,15 @@ def _draft(
     )
 
 
-def create(rt: Runtime, view: View, collection: Collection, found: Found, counts: Counter[str]) -> Made:
+def create(rt: Runtime, tx: Transaction, collection: Collection, candidates: Candidates, counts: Counter[str]) -> Stored:
     """Store what is new, count again what is held already, and leave what rests on something that went in the meantime."""
-    drafts = found.drafts
+    drafts = candidates.drafts
     wanted = tuple(sorted({uid for draft in drafts for uid in draft.row.source_ids or ()}))
     alive = (
-        {row.uid for row in view.rows.page(Conclusion, where(collection_key=collection.key, uid=wanted, state=LIVE))} if wanted else set()
+        {row.uid for row in tx.rows.page(Conclusion, equals(collection_key=collection.key, uid=wanted, state=LIVE))} if wanted else set()
     )
     same = {
-        level: view.conclusions.same(collection.key, level, [d.row.fingerprint for d in drafts if d.row.level == level], None)
+        level: tx.conclusions.same(collection.key, level, [d.row.fingerprint for d in drafts if d.row.level == level], None)
         for level in {draft.row.level for draft in drafts}
     }
     fresh: dict[tuple[str, str], tuple[int, Conclusion]] = {}
@@ -159,43 +159,43 @@ def create(rt: Runtime, view: View, collection: Collection, found: Found, counts
     """The row that a statement comes to: its own, one that is held, or that of an earlier statement which says the same."""
     names = {uid: uid for uid in alive}
     again: list[tuple[Conclusion, int]] = []
-    for place, draft in enumerate(drafts):
+    for index, draft in enumerate(drafts):
         mark = (draft.row.level, draft.row.fingerprint)
-        held = same[draft.row.level].get(draft.row.fingerprint)
+        conclusion = same[draft.row.level].get(draft.row.fingerprint)
         if not names.keys() >= set(draft.row.source_ids or ()):
             counts["outdated"] += 1
             continue
-        alike = found.alike.get((collection.observer_key, draft.row.fingerprint))
-        unchanged = alike is not None and _is_unchanged(view, alike.held)
-        if held is None and alike is not None and unchanged and not alike.replaces:
-            held = alike.held
-        elif held is None and mark not in fresh:
+        alike = candidates.alike.get((collection.observer_key, draft.row.fingerprint))
+        unchanged = alike is not None and _is_unchanged(tx, alike.held)
+        if conclusion is None and alike is not None and unchanged and not alike.replaces:
+            conclusion = alike.held
+        elif conclusion is None and mark not in fresh:
             sources = list(dict.fromkeys(names[uid] for uid in draft.row.source_ids or ()))
             row = replace(draft.row, source_ids=sources)
             if alike is not None and unchanged:
                 row = replace(row, times_derived=alike.held.times_derived + 1)
                 again.append((alike.held, draft.index))
-            fresh[mark] = (place, row)
-        stands_for[draft.index] = held or fresh[mark][1]
+            fresh[mark] = (index, row)
+        stands_for[draft.index] = conclusion or fresh[mark][1]
         # Later statements may rest on this one, by the uid of its draft.
         names[draft.row.uid] = stands_for[draft.index].uid
     repeated = sorted({row.key for row in stands_for.values() if row.key})
-    view.conclusions.reinforce(repeated)
+    tx.conclusions.reinforce(repeated)
     counts["reinforced"] += len(repeated)
-    stored = view.conclusions.put([row for _, row in fresh.values()])
-    chosen = None if found.vectors is None else [found.vectors[place] for place, _ in fresh.values()]
-    view.tasks.add(indexing.index_conclusions(rt, view, collection.workspace_key, stored, chosen))
-    counts["created"] += len(stored)
-    keys = {row.uid: row.key for row in stored}
-    return Made({index: row.key or keys[row.uid] for index, row in stands_for.items()}, again)
+    conclusions = tx.conclusions.put([row for _, row in fresh.values()])
+    chosen = None if candidates.vectors is None else [candidates.vectors[index] for index, _ in fresh.values()]
+    tx.tasks.add(indexing.index_conclusions(rt, tx, collection.workspace_key, conclusions, chosen))
+    counts["created"] += len(conclusions)
+    keys = {row.uid: row.key for row in conclusions}
+    return Stored({index: row.key or keys[row.uid] for index, row in stands_for.items()}, again)
 
 
-def _is_unchanged(view: View, held: Conclusion) -> bool:
+def _is_unchanged(tx: Transaction, conclusion: Conclusion) -> bool:
     """Is it still what it was when it was compared? It stays so until the transaction ends."""
-    return view.rows.get(Conclusion, where(key=held.key, state=LIVE, fingerprint=held.fingerprint), lock=True) is not None
+    return tx.rows.get(Conclusion, equals(key=conclusion.key, state=LIVE, fingerprint=conclusion.fingerprint), lock=True) is not None
 
 
-def supersede(rt: Runtime, view: View, material: Material, steps: Sequence[Superseded], made: Made, counts: Counter[str]) -> None:
+def supersede(rt: Runtime, tx: Transaction, material: DreamInput, steps: Sequence[Superseded], made: Stored, counts: Counter[str]) -> None:
     """Let rows give way to others. A row that changed since it was read stays as it is, and so does one whose successor is gone."""
     by_uid = {old.uid: old for old, _ in made.again} | material.by_uid()
     pairs: dict[int, tuple[int | None, str]] = {}
@@ -207,17 +207,17 @@ def supersede(rt: Runtime, view: View, material: Material, steps: Sequence[Super
     gone: list[Conclusion] = []
     for key, (new, reason) in sorted(pairs.items()):
         last = None if new is None else _last(key, pairs)
-        if new is not None and (last is None or view.rows.get(Conclusion, where(key=last, state=LIVE), lock=True) is None):
+        if new is not None and (last is None or tx.rows.get(Conclusion, equals(key=last, state=LIVE), lock=True) is None):
             continue
         old = rows[key]
-        unchanged = where(key=key, state=LIVE, fingerprint=old.fingerprint)
+        unchanged = equals(key=key, state=LIVE, fingerprint=old.fingerprint)
         internal = {**old.internal, "superseded": reason}
-        if view.rows.change(Conclusion, unchanged, state=SUPERSEDED, superseded_by=last, internal=internal):
+        if tx.rows.change(Conclusion, unchanged, state=SUPERSEDED, superseded_by=last, internal=internal):
             gone.append(old)
     explicit = sum(row.level == EXPLICIT for row in gone)
     if explicit:
-        view.conclusions.count_explicit(material.collection.key, -explicit)
-    indexing.forget_conclusions(rt, view, material.collection.workspace_key, [row.key for row in gone])
+        tx.conclusions.count_explicit(material.collection.key, -explicit)
+    indexing.forget_conclusions(rt, tx, material.collection.workspace_key, [row.key for row in gone])
     counts["superseded"] += len(gone)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import LIVE, Conclusion, Task
 from memservice.pipeline.handler import Prepared, nothing
 from memservice.runtime import Runtime
@@ -13,22 +13,20 @@ from memservice.services import indexing
 MAX_TASKS = 100
 
 
-class Forget:
+class DeleteVectors:
     """Handler of `forget` tasks: each names the keys of some rows of one kind. Doing one twice changes nothing."""
 
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
         return min(len(pending), MAX_TASKS)
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
-        kind, workspace = tasks[0].payload["kind"], tasks[0].workspace_key or 0
+        kind, workspace_key = tasks[0].payload["kind"], tasks[0].workspace_key or 0
         keys = sorted({int(key) for task in tasks for key in task.payload.get("keys", [])})
-        with rt.storage.read() as view:
-            spaces = view.spaces.of_workspace(workspace)
+        with rt.storage.read() as tx:
+            spaces = tx.spaces.of_workspace(workspace_key)
             # A row may have come back to life since.
             live = (
-                {row.key for row in view.rows.page(Conclusion, where(key=tuple(keys), state=LIVE))}
-                if kind == indexing.CONCLUSION
-                else set()
+                {row.key for row in tx.rows.page(Conclusion, equals(key=tuple(keys), state=LIVE))} if kind == indexing.CONCLUSION else set()
             )
         gone = [key for key in keys if key not in live]
         indexing.forget_vectors(rt, None, kind, spaces, gone)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from memservice.domain.errors import ConfigurationError
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import LIVE, RETIRED, Conclusion, Document, Message, Space, Task
 from memservice.pipeline.handler import Outcome, Prepared, backoff, nothing
 from memservice.runtime import Runtime
@@ -16,7 +16,7 @@ from memservice.services import indexing
 from memservice.services.indexing import CONCLUSION, DOCUMENT, MESSAGE
 from memservice.spi.embedding import Embedder
 from memservice.spi.llm import ModelFailure
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.spi.vectors import VectorRow
 from memservice.telemetry.context import Reason, embedding_for
 
@@ -29,7 +29,7 @@ log = logging.getLogger("memservice.pipeline")
 
 MAX_TRIES = 20
 """While an embedder is away, which is nobody's fault here: some three hours, with the ordinary pauses."""
-LONGEST_ASKED_PAUSE = 3600.0
+MAX_ASKED_PAUSE = 3600.0
 
 MAX_ROWS = 100
 """Texts that are embedded at once."""
@@ -42,9 +42,9 @@ class SpaceReplaced(Exception):
     """The workspace was moved to another embedder (`reembed`) while vectors of the old one were made. The next try makes the right ones."""
 
 
-def stored(view: View, space: Space) -> Space | None:
+def stored(tx: Transaction, space: Space) -> Space | None:
     """What the store says of a space now; None if it is gone."""
-    return view.rows.get(Space, where(key=space.key))
+    return tx.rows.get(Space, equals(key=space.key))
 
 
 def _require_asked(space: Space | None) -> None:
@@ -68,39 +68,39 @@ class Embed:
         if attempts >= max(rt.settings.worker.max_attempts, MAX_TRIES if is_away else 0):
             return None
         asked = error.retry_after if isinstance(error, ModelFailure) else None
-        return max(backoff(rt, attempts), min(asked or 0.0, LONGEST_ASKED_PAUSE))
+        return max(backoff(rt, attempts), min(asked or 0.0, MAX_ASKED_PAUSE))
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
-        kind, workspace = tasks[0].payload["kind"], tasks[0].workspace_key or 0
+        kind, workspace_key = tasks[0].payload["kind"], tasks[0].workspace_key or 0
         keys = sorted({int(key) for task in tasks for key in task.payload.get("keys", [])})
-        with rt.storage.read() as view:
-            rows = rows_of(view, kind, keys)
-            place = view.workspaces.by_key(workspace)
+        with rt.storage.read() as tx:
+            rows = rows_of(tx, kind, keys)
+            workspace = tx.workspaces.by_key(workspace_key)
         if not rows:
             return nothing(skipped="the rows are gone")
         purpose = "message_create" if kind == MESSAGE else "create_observations"
-        with embedding_for(Reason(purpose, workspace, place.slug if place else None)):
-            space, embedder = _space(rt, workspace, kind)
+        with embedding_for(Reason(purpose, workspace_key, workspace.slug if workspace else None)):
+            space, embedder = _space(rt, workspace_key, kind)
             if tasks[0].attempts and not rt.vectors_transactional:
                 rt.vectors.count(None, space)  # an index that is still away costs no further call of the embedder
             vectors = made(rt, space, embedder, rows, _like(tasks))
         new = vector_rows(rows, vectors)
         if not rt.vectors_transactional:
             rt.vectors.upsert(None, space, new)
-            with rt.storage.read() as view:
-                left = {row.key for row in rows_of(view, kind, keys)}
-                now = stored(view, space)
+            with rt.storage.read() as tx:
+                left = {row.key for row in rows_of(tx, kind, keys)}
+                now = stored(tx, space)
             rt.vectors.delete(None, space, [row.key for row in new if row.key not in left])
             if now is None:
                 rt.vectors.drop(None, space)  # it was dropped before, and came back by this
             _require_asked(now)
 
-        def store(view: View) -> Outcome:
+        def store(tx: Transaction) -> Outcome:
             if rt.vectors_transactional:
-                _require_asked(stored(view, space))
+                _require_asked(stored(tx, space))
                 # Rows may have been erased since they were read.
-                left = {row.key for row in rows_of(view, kind, keys)}
-                rt.vectors.upsert(view, space, [row for row in new if row.key in left])
+                left = {row.key for row in rows_of(tx, kind, keys)}
+                rt.vectors.upsert(tx, space, [row for row in new if row.key in left])
             return {"embedded": len(new)}
 
         return Prepared(store)
@@ -116,8 +116,8 @@ def made(rt: Runtime, space: Space, embedder: Embedder, rows: Sequence[Row], lik
     """The rows' vectors, in order: copied where there is one of the same text, else asked of the embedder."""
     known: dict[int, Vector] = {}
     if like:
-        with rt.storage.read() as view:
-            known = rt.vectors.fetch(rt.beside(view), space, list(like.values()))
+        with rt.storage.read() as tx:
+            known = rt.vectors.fetch(rt.beside(tx), space, list(like.values()))
     new = [row for row in rows if like.get(row.key) not in known]
     asked = dict(zip((row.key for row in new), embedder.embed([row.content for row in new]), strict=True)) if new else {}
     if found := {len(vector) for vector in asked.values()} - {space.dimension}:
@@ -138,24 +138,24 @@ def vector_rows(rows: Sequence[Row], vectors: Sequence[Vector]) -> list[VectorRo
     return indexing.document_vectors(documents, vectors) if documents else indexing.message_vectors(messages, vectors)
 
 
-def rows_of(view: View, kind: str, keys: Sequence[int]) -> Sequence[Row]:
+def rows_of(tx: Transaction, kind: str, keys: Sequence[int]) -> Sequence[Row]:
     """Those of these rows that have vectors."""
     if kind == CONCLUSION:
-        return [row for row in view.conclusions.by_keys(keys).values() if row.state == LIVE]
+        return [row for row in tx.conclusions.by_keys(keys).values() if row.state == LIVE]
     if kind == DOCUMENT:
-        return view.rows.page(Document, where(key=tuple(keys)))
-    return list(view.messages.by_keys(keys).values())
+        return tx.rows.page(Document, equals(key=tuple(keys)))
+    return list(tx.messages.by_keys(keys).values())
 
 
-def _space(rt: Runtime, workspace: int, kind: indexing.Kind) -> tuple[Space, Embedder]:
+def _space(rt: Runtime, workspace_key: int, kind: indexing.Kind) -> tuple[Space, Embedder]:
     """The space that rows of this kind are given vectors in, and whose those are. The first task of a workspace makes it."""
-    with rt.storage.read() as view:
-        space = view.spaces.active(workspace, kind)
+    with rt.storage.read() as tx:
+        space = tx.spaces.active(workspace_key, kind)
     if space is None:
         # A remote embedder may have to be asked for its dimension, which no transaction waits for.
         dimension = rt.embedder.dimension
-        space = rt.storage.write(lambda view: view.spaces.active(workspace, kind) or indexing.new_space(rt, view, workspace, kind))
-        log.info("vectors of kind %s of workspace %d are by %s, of dimension %d", kind, workspace, rt.embedder.id, dimension)
+        space = rt.storage.write(lambda tx: tx.spaces.active(workspace_key, kind) or indexing.new_space(rt, tx, workspace_key, kind))
+        log.info("vectors of kind %s of workspace %d are by %s, of dimension %d", kind, workspace_key, rt.embedder.id, dimension)
     embedder = rt.embedder_of(space.embedder)
     if embedder is None:
         raise ConfigurationError(

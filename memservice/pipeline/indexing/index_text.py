@@ -9,29 +9,29 @@ from memservice.domain.text.analysis import analyse
 from memservice.pipeline.handler import Outcome, Prepared, nothing
 from memservice.runtime import Runtime
 from memservice.services import indexing
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 
-class Index:
+class IndexText:
     """Handler of `index` tasks: each names the keys of some messages. Doing one twice changes nothing."""
 
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
         return 1
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
-        workspace = tasks[0].workspace_key or 0
+        workspace_key = tasks[0].workspace_key or 0
         keys = [int(key) for key in tasks[0].payload.get("keys", [])]
-        with rt.storage.read() as view:
-            messages = view.messages.by_keys(keys)
-            authors = view.peers.by_keys(sorted({message.author_key for message in messages.values()}))
+        with rt.storage.read() as tx:
+            messages = tx.messages.by_keys(keys)
+            authors = tx.peers.by_keys(sorted({message.author_key for message in messages.values()}))
         if not messages:
             return nothing(skipped="the messages are gone")
         terms = {key: analyse(message.content) for key, message in messages.items()}
 
-        def store(view: View) -> Outcome:
+        def store(tx: Transaction) -> Outcome:
             # Messages may have been erased since they were read.
-            left = list(view.messages.by_keys(list(messages)).values())
-            indexing.add_message_texts(rt, view, workspace, left, [terms[message.key] for message in left], authors)
+            left = list(tx.messages.by_keys(list(messages)).values())
+            indexing.add_message_texts(rt, tx, workspace_key, left, [terms[message.key] for message in left], authors)
             return {"indexed": len(left)}
 
         return Prepared(store)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from memservice.domain.filters import all_of, where
-from memservice.domain.filters.ast import Compare, Node
+from memservice.domain.filters import all_of, equals
+from memservice.domain.filters.ast import Compare, Condition
 from memservice.domain.records import ACTIVE, LIVE, Conclusion, Document, Message, Space
 from memservice.runtime import Runtime
 from memservice.services.indexing import CONCLUSION, DOCUMENT, MESSAGE
@@ -24,17 +24,17 @@ from memservice.services.tasks import lease_owner, outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Embedder
 from memservice.spi.rows import BY_KEY
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 log = logging.getLogger("memservice.maintenance")
 
 UNIT = "maintenance:vectors"
 LEASE_SECONDS = 60.0
 FACT = "vectors.reconciliation"
-ROWS_AT_ONCE = 1_000
-TURN_SECONDS = 0.5
+BATCH_SIZE = 1_000
+TIME_SLICE_SECONDS = 0.5
 """How long a call goes on before other work has its turn."""
-TASKS_LOOKED_AT = 500
+MAX_TASKS_READ = 500
 """Pending tasks of a space whose rows are known to be seen to. Where there are more, the space is not compared this time."""
 
 _RECORDS: dict[str, type[Any]] = {MESSAGE: Message, CONCLUSION: Conclusion, DOCUMENT: Document}
@@ -68,13 +68,13 @@ def look(rt: Runtime) -> float:
     interval = rt.settings.vector_store.reconciliation_interval_seconds
     mine = lease_owner.this_process()
     try:
-        lease = rt.storage.write(lambda view: view.tasks.claim(UNIT, mine, rt.clock(), LEASE_SECONDS))
+        lease = rt.storage.write(lambda tx: tx.tasks.claim(UNIT, mine, rt.clock(), LEASE_SECONDS))
         if lease is None:
             return interval
         try:
             return _go_on(rt, interval)
         finally:
-            rt.storage.write(lambda view: view.tasks.release(lease))
+            rt.storage.write(lambda tx: tx.tasks.release(lease))
     finally:
         lease_owner.ended(mine)
 
@@ -86,7 +86,7 @@ def _go_on(rt: Runtime, interval: float) -> float:
         if 0 <= waited < interval:  # a round that ended in the future was dated by a clock that was ahead
             return interval - waited
         progress = _Progress()
-    turn_ends = time.monotonic() + TURN_SECONDS
+    turn_ends = time.monotonic() + TIME_SLICE_SECONDS
     while True:
         try:
             progress = _step(rt, progress)
@@ -101,16 +101,16 @@ def _go_on(rt: Runtime, interval: float) -> float:
 
 
 def _step(rt: Runtime, progress: _Progress) -> _Progress:
-    with rt.storage.read() as view:
-        further = view.rows.page(Space, all_of(where(state=ACTIVE), Compare("key", "gte", progress.space)), BY_KEY, 1)
+    with rt.storage.read() as tx:
+        further = tx.rows.page(Space, all_of(equals(state=ACTIVE), Compare("key", "gte", progress.space)), BY_KEY, 1)
     if not further:
         return _ended(rt)
     (space,) = further
     after = progress.after if space.key == progress.space else 0
     compared = compare(rt, space, after)
     if compared.missing or compared.orphans:
-        task = outbox.mend(rt, space.kind, space.workspace_key, compared.missing, compared.orphans)
-        rt.storage.write(lambda view: view.tasks.add([task]))
+        task = outbox.repair(rt, space.kind, space.workspace_key, compared.missing, compared.orphans)
+        rt.storage.write(lambda tx: tx.tasks.add([task]))
         log.warning(
             "vectors of kind %s of workspace %d: %d missing, %d left over; they are being mended",
             *(space.kind, space.workspace_key, len(compared.missing), len(compared.orphans)),
@@ -125,15 +125,15 @@ def compare(rt: Runtime, space: Space, after: int) -> Compared:
     if rt.vectors_transactional and inline:  # such vectors were stored with their rows
         return Compared([], [], None)
     # The index is read before the rows: a vector whose row is not there afterwards has lost it.
-    held = [] if rt.vectors_transactional else rt.vectors.keys(None, space, after, ROWS_AT_ONCE)
-    with rt.storage.read() as view:
+    held = [] if rt.vectors_transactional else rt.vectors.keys(None, space, after, BATCH_SIZE)
+    with rt.storage.read() as tx:
         if rt.vectors_transactional:
-            held = rt.vectors.keys(view, space, after, ROWS_AT_ONCE)
-        rows = view.rows.page(_RECORDS[space.kind], _wanted(space, after), BY_KEY, ROWS_AT_ONCE)
-        seen_to = _seen_to(rt, view, space)
+            held = rt.vectors.keys(tx, space, after, BATCH_SIZE)
+        rows = tx.rows.page(_RECORDS[space.kind], _wanted(space, after), BY_KEY, BATCH_SIZE)
+        seen_to = _seen_to(rt, tx, space)
     if seen_to is None:
         return Compared([], [], None)
-    ends = [portion[-1] for portion in (held, [row.key for row in rows]) if len(portion) == ROWS_AT_ONCE]
+    ends = [portion[-1] for portion in (held, [row.key for row in rows]) if len(portion) == BATCH_SIZE]
     until = min(ends, default=None)
     within = [row for row in rows if until is None or row.key <= until]
     there, known = set(held), {row.key for row in within}
@@ -144,17 +144,17 @@ def compare(rt: Runtime, space: Space, after: int) -> Compared:
     return Compared(_with_content(embedder, missing) if inline else [row.key for row in missing], orphans, until)
 
 
-def _wanted(space: Space, after: int) -> Node:
+def _wanted(space: Space, after: int) -> Condition:
     """The rows that are to have a vector in this space."""
-    mine = all_of(where(workspace_key=space.workspace_key), Compare("key", "gt", after))
-    return all_of(mine, where(state=LIVE)) if space.kind == CONCLUSION else mine
+    mine = all_of(equals(workspace_key=space.workspace_key), Compare("key", "gt", after))
+    return all_of(mine, equals(state=LIVE)) if space.kind == CONCLUSION else mine
 
 
-def _seen_to(rt: Runtime, view: View, space: Space) -> set[int] | None:
+def _seen_to(rt: Runtime, tx: Transaction, space: Space) -> set[int] | None:
     """Rows that pending tasks will see to; None if there is so much work that it is not worth looking."""
-    unit = outbox.mend(rt, space.kind, space.workspace_key, [], []).unit
-    pending = view.tasks.pending(unit, TASKS_LOOKED_AT)
-    if len(pending) == TASKS_LOOKED_AT:
+    unit = outbox.repair(rt, space.kind, space.workspace_key, [], []).unit
+    pending = tx.tasks.pending(unit, MAX_TASKS_READ)
+    if len(pending) == MAX_TASKS_READ:
         return None
     return {int(key) for task in pending for name in ("keys", "orphans") for key in task.payload.get(name, [])}
 
@@ -170,11 +170,11 @@ def _ended(rt: Runtime) -> _Progress:
 
 
 def _read(rt: Runtime) -> _Progress:
-    with rt.storage.read() as view:
-        kept = view.facts.get(FACT)
+    with rt.storage.read() as tx:
+        kept = tx.facts.get(FACT)
     return _Progress(**json.loads(kept)) if kept else _Progress()
 
 
 def _keep(rt: Runtime, progress: _Progress) -> None:
     value = json.dumps({"space": progress.space, "after": progress.after, "ended": progress.ended})
-    rt.storage.write(lambda view: view.facts.set(FACT, value))
+    rt.storage.write(lambda tx: tx.facts.set(FACT, value))

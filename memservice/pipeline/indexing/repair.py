@@ -11,11 +11,11 @@ from memservice.pipeline.handler import Outcome, Prepared, Unfinished
 from memservice.pipeline.indexing import embed
 from memservice.runtime import Runtime
 from memservice.services import indexing
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.telemetry.events import Event, SyncVectorsCompleted
 
 
-class Mend:
+class Repair:
     """Handler of `mend` tasks: rows of one kind that have no vector (`keys`), and vectors that have no row any more (`orphans`). In the
     unit of `embed`, so nobody else writes vectors of that kind meanwhile. Doing one twice changes nothing.
 
@@ -34,26 +34,26 @@ class Mend:
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
         (task,) = tasks
         began = time.perf_counter()
-        kind, workspace = task.payload["kind"], task.workspace_key or 0
+        kind, workspace_key = task.payload["kind"], task.workspace_key or 0
         keys, orphans = list(task.payload.get("keys", [])), list(task.payload.get("orphans", []))
         now, later = keys[: embed.MAX_ROWS], keys[embed.MAX_ROWS :]
-        with rt.storage.read() as view:
-            space = view.spaces.active(workspace, kind)
-            there = set() if space is None else _there(rt, view, kind, orphans)
-            has = rt.vectors.fetch(view, space, now) if space is not None and rt.vectors_transactional else {}
+        with rt.storage.read() as tx:
+            space = tx.spaces.active(workspace_key, kind)
+            there = set() if space is None else _there(rt, tx, kind, orphans)
+            has = rt.vectors.fetch(tx, space, now) if space is not None and rt.vectors_transactional else {}
         if space is not None and not rt.vectors_transactional:
             has = rt.vectors.fetch(None, space, now)
         # What was being written while it was looked at has its vector by now.
         wanted = [key for key in now if key not in has]
         gone = [key for key in orphans if key not in there]
-        given = self._embed.prepare(rt, [replace(task, payload={"kind": kind, "keys": wanted})]) if wanted else None
+        prepared = self._embed.prepare(rt, [replace(task, payload={"kind": kind, "keys": wanted})]) if wanted else None
         if space is not None and gone and not rt.vectors_transactional:
             indexing.forget_vectors(rt, None, kind, [space], gone)
 
-        def store(view: View) -> Outcome | Unfinished:
-            made = given.store(view) if given is not None else {}
+        def store(tx: Transaction) -> Outcome | Unfinished:
+            made = prepared.store(tx) if prepared is not None else {}
             if space is not None and gone and rt.vectors_transactional:
-                indexing.forget_vectors(rt, view, kind, [space], gone)
+                indexing.forget_vectors(rt, tx, kind, [space], gone)
             counts = {
                 "synced": task.outcome.get("synced", 0) + (made.get("embedded", 0) if isinstance(made, dict) else 0),
                 "cleaned": task.outcome.get("cleaned", 0) + len(gone),
@@ -63,13 +63,13 @@ class Mend:
 
         return Prepared(store, lambda outcome: [_completed(kind, outcome)])
 
-    def gave_up(self, rt: Runtime, task: Task, error: Exception) -> Iterable[Event]:
+    def failure_events(self, rt: Runtime, task: Task, error: Exception) -> Iterable[Event]:
         yield _completed(task.payload["kind"], task.outcome, failed=len(task.payload.get("keys", [])))
 
 
-def _there(rt: Runtime, view: View, kind: str, keys: Sequence[int]) -> set[int]:
+def _there(rt: Runtime, tx: Transaction, kind: str, keys: Sequence[int]) -> set[int]:
     """Those of these rows that are to have vectors: a row may have come back to life."""
-    return {row.key for row in embed.rows_of(view, kind, keys)} if keys else set()
+    return {row.key for row in embed.rows_of(tx, kind, keys)} if keys else set()
 
 
 def _completed(kind: str, counts: Outcome, failed: int = 0) -> SyncVectorsCompleted:

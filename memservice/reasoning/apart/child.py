@@ -25,9 +25,9 @@ REQUESTS: dict[str, type[Any]] = {"derive": DeriveRequest, "summarize": Summariz
 """What is asked for, by the reasoner's method."""
 
 
-def opened(place: str) -> Reasoner:
+def opened(location: str) -> Reasoner:
     """The reasoner that the function opens whose place is `module:name`."""
-    module, _, name = place.partition(":")
+    module, _, name = location.partition(":")
     reasoner: Reasoner = getattr(importlib.import_module(module), name)(
         {}, Context(lambda: datetime.now(UTC), logging.getLogger("memservice"))
     )

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 BYTES_PER_SECOND = 20_000
 """Of a request: each so many give it a second more. Ordinary text takes a sixth of that."""
-MOST_SECONDS = 120
+MAX_SECONDS = 120
 WALL_FACTOR = 30
 """A process that is not given the CPU, or waits for something, is ended after so many times its CPU seconds."""
 LAST_SECONDS = 5.0
@@ -80,12 +80,12 @@ def place_of(provider: ReasonerProvider) -> str | None:
 class Apart:
     """`memservice.spi.reasoner.Reasoner`. Processes start when they are needed, as many as there are callers at once."""
 
-    def __init__(self, provider: ReasonerProvider, place: str, seconds: float, stop: Stop, here: Callable[[], Reasoner]) -> None:
-        """`place` as `place_of` gives it; `seconds`: of CPU time that any request may take; `here` opens the reasoner in this process, for
-        answers."""
+    def __init__(self, provider: ReasonerProvider, location: str, seconds: float, stop: Stop, here: Callable[[], Reasoner]) -> None:
+        """`location` as `place_of` gives it; `seconds`: of CPU time that any request may take; `here` opens the reasoner in this process,
+        for answers."""
         self.name = provider.name
         self.capabilities = provider.capabilities
-        self._place, self._seconds, self._stop, self._here = place, seconds, stop, here
+        self._place, self._seconds, self._stop, self._here = location, seconds, stop, here
         self._lock = threading.Lock()
         self._idle: list[_Child] = []
         """The one that was busy last at the end."""
@@ -116,7 +116,7 @@ class Apart:
         if self._stop.is_set():
             raise Stopped
         body = json.dumps(encoded(request)).encode()
-        seconds = int(min(self._seconds + len(body) / BYTES_PER_SECOND, max(self._seconds, MOST_SECONDS)))
+        seconds = int(min(self._seconds + len(body) / BYTES_PER_SECOND, max(self._seconds, MAX_SECONDS)))
         frame = json.dumps({"call": call, "seconds": max(1, seconds)}).encode()[:-1] + b', "request": ' + body + b"}"
         one = self._take()
         answer: dict[str, Any] | None = None
@@ -155,12 +155,12 @@ class Apart:
 class _Child:
     """One process, and the pipes to it. Used by one thread at a time."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, location: str) -> None:
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
         # A session of its own: a Ctrl-C in the terminal is for this process.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", child.__name__, place],
+            [sys.executable, "-P", "-m", child.__name__, location],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

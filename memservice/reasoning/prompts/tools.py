@@ -16,12 +16,12 @@ def _text(description: str) -> dict[str, Any]:
     return {"type": "string", "description": description}
 
 
-def _limit(usual: int, most: int) -> dict[str, Any]:
+def _limit(usual: int, maximum: int) -> dict[str, Any]:
     return {
         "type": "integer",
         "minimum": 1,
-        "maximum": most,
-        "description": f"How many at most ({usual} if left out, never more than {most}).",
+        "maximum": maximum,
+        "description": f"How many at most ({usual} if left out, never more than {maximum}).",
     }
 
 

@@ -29,7 +29,7 @@ from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
 from memservice.settings import SIGNING_RECIPE, Settings
 from memservice.spi.repositories import Located
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 if TYPE_CHECKING:
     from memservice.domain.auth.jwt_signing import Signer
@@ -51,12 +51,12 @@ class Minted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class KeyRequest:
     """What a key is to open: a workspace, or one peer or session in it; with no name, everything."""
 
-    workspace: str | None = None
-    peer: str | None = None
-    session: str | None = None
+    workspace_id: str | None = None
+    peer_id: str | None = None
+    session_id: str | None = None
 
 
 def signer_of(settings: Settings) -> Signer:
@@ -77,50 +77,52 @@ def require_enabled(rt: Runtime) -> None:
         raise Disabled("Feature is disabled")
 
 
-def mint(rt: Runtime, who: Principal, wanted: Wanted, expires_at: datetime | None = None, label: str | None = None) -> Minted:
+def mint(
+    rt: Runtime, principal: Principal, key_request: KeyRequest, expires_at: datetime | None = None, label: str | None = None
+) -> Minted:
     """A new key. What it names need not exist yet. Without any name it is an admin key, and its label says so if it is given none."""
-    policy.require_admin(who)
+    policy.require_admin(principal)
     now = rt.clock()
     expires_at = None if expires_at is None else expires_at.replace(microsecond=0)
-    _check(wanted, expires_at, label, now)
+    _check(key_request, expires_at, label, now)
     signer = signer_of(rt.settings)
-    admin = wanted.workspace is None
+    admin = key_request.workspace_id is None
     uid = _new_id()
     key = ApiKey(
         uid=uid,
         label=label or ("admin" if admin else None),
         admin=admin,
-        workspace=wanted.workspace,
-        peer=wanted.peer,
-        session=wanted.session,
+        workspace=key_request.workspace_id,
+        peer=key_request.peer_id,
+        session=key_request.session_id,
         expires_at=expires_at,
         created_at=now,
     )
-    token = signer.sign(claims_for(uid, now, expires_at, wanted.workspace, wanted.peer, wanted.session))
-    stored = rt.storage.write(lambda view: view.keys.add(bound(view, key)))
+    token = signer.sign(claims_for(uid, now, expires_at, key_request.workspace_id, key_request.peer_id, key_request.session_id))
+    api_key = rt.storage.write(lambda tx: tx.keys.add(bound(tx, key)))
     if admin:
         log.warning("minted the admin key %s: it opens everything", uid)
     else:
         log.info("minted the key %s", uid)
-    return Minted(stored, token)
+    return Minted(api_key, token)
 
 
-def mint_by_uid(rt: Runtime, who: Principal, named: Claims, expires_at: datetime | None = None) -> Minted:
+def mint_by_uid(rt: Runtime, principal: Principal, named: Claims, expires_at: datetime | None = None) -> Minted:
     """A new key of generation 1, for the app, user, session or collection that `named` names by uid; it need not exist.
 
     Its label says which, since the present names do not say it of a collection, nor of what does not exist.
     """
-    policy.require_admin(who)
+    policy.require_admin(principal)
     now = rt.clock()
     expires_at = None if expires_at is None else expires_at.replace(microsecond=0)
     if not policy.names_by_uid(named):
         raise InvalidInput.at("query", "app_id", message="At least one of app_id, user_id, session_id, or collection_id must be provided")
-    _check(Wanted(), expires_at, None, now)
+    _check(KeyRequest(), expires_at, None, now)
     signer = signer_of(rt.settings)
     claims = replace(named, id=_new_id(), made=wire_seconds(now), expires_at=expires_at)
 
-    def store(view: View) -> ApiKey:
-        known = policy.translated(view, named, collections=True)
+    def store(tx: Transaction) -> ApiKey:
+        known = policy.translated(tx, named, collections=True)
         key = ApiKey(
             uid=claims.id or "",
             label=_narrowest(named),
@@ -130,21 +132,21 @@ def mint_by_uid(rt: Runtime, who: Principal, named: Claims, expires_at: datetime
             expires_at=expires_at,
             created_at=now,
         )
-        return view.keys.add(bound(view, key))
+        return tx.keys.add(bound(tx, key))
 
-    stored = rt.storage.write(store)
-    log.info("minted the key %s", stored.uid)
-    return Minted(stored, signer.sign(claims))
+    api_key = rt.storage.write(store)
+    log.info("minted the key %s", api_key.uid)
+    return Minted(api_key, signer.sign(claims))
 
 
-def bound(view: View, key: ApiKey) -> ApiKey:
+def bound(tx: Transaction, key: ApiKey) -> ApiKey:
     """The key with the uids of what bears its names now. A session that is being deleted bears none: the key is for the next one."""
-    found = Located() if key.workspace is None else view.workspaces.locate(key.workspace, key.session, key.peer)
-    session = None if found.session is None or found.session.state == DELETING else found.session
+    located = Located() if key.workspace is None else tx.workspaces.locate(key.workspace, key.session, key.peer)
+    session = None if located.session is None or located.session.state == DELETING else located.session
     return replace(
         key,
-        workspace_uid=None if found.workspace is None else found.workspace.uid,
-        peer_uid=None if found.peer is None else found.peer.uid,
+        workspace_uid=None if located.workspace is None else located.workspace.uid,
+        peer_uid=None if located.peer is None else located.peer.uid,
         session_uid=None if session is None else session.uid,
     )
 
@@ -163,13 +165,17 @@ def _new_id() -> str:
     return new_uid().replace("-", "_")  # one that begins with a dash would be an option on the command line
 
 
-def _check(wanted: Wanted, expires_at: datetime | None, label: str | None, now: datetime) -> None:
+def _check(key_request: KeyRequest, expires_at: datetime | None, label: str | None, now: datetime) -> None:
     problems = []
-    for field, name in (("workspace_id", wanted.workspace), ("peer_id", wanted.peer), ("session_id", wanted.session)):
+    for field, name in (
+        ("workspace_id", key_request.workspace_id),
+        ("peer_id", key_request.peer_id),
+        ("session_id", key_request.session_id),
+    ):
         problem = None if name is None else name_problem(name)
         if problem is not None:
             problems.append(Problem(("query", field), problem, "string_pattern_mismatch"))
-    if wanted.workspace is None and (wanted.peer is not None or wanted.session is not None):
+    if key_request.workspace_id is None and (key_request.peer_id is not None or key_request.session_id is not None):
         problems.append(Problem(("query", "workspace_id"), "workspace_id must be provided for a key of a peer or a session"))
     if expires_at is not None and expires_at <= now:
         problems.append(Problem(("query", "expires_at"), "expires_at must lie in the future"))
@@ -179,46 +185,46 @@ def _check(wanted: Wanted, expires_at: datetime | None, label: str | None, now: 
         raise InvalidInput(*problems)
 
 
-def page(rt: Runtime, who: Principal, paging: Paging) -> Page[ApiKey]:
+def page(rt: Runtime, principal: Principal, paging: Paging) -> Page[ApiKey]:
     """All keys minted here and all that were revoked, oldest first."""
-    policy.require_admin(who)
-    with rt.storage.read() as view:
-        return read_page(paging, lambda: view.keys.page(paging.order("created_at"), paging.size, paging.offset), view.keys.count)
+    policy.require_admin(principal)
+    with rt.storage.read() as tx:
+        return read_page(paging, lambda: tx.keys.page(paging.order("created_at"), paging.size, paging.offset), tx.keys.count)
 
 
-def revoke(rt: Runtime, who: Principal, uid: str) -> None:
+def revoke(rt: Runtime, principal: Principal, uid: str) -> None:
     """From now on nobody is let in with the key, on any process. Revoking it again changes nothing."""
-    policy.require_admin(who)
+    policy.require_admin(principal)
     now = rt.clock()
-    if not rt.storage.write(lambda view: view.keys.revoke(uid, now)):
+    if not rt.storage.write(lambda tx: tx.keys.revoke(uid, now)):
         raise NotFound(f"Key {uid} not found")
     log.info("revoked the key %s", uid)
 
 
-def revoke_token(rt: Runtime, who: Principal, token: str) -> ApiKey:
+def revoke_token(rt: Runtime, principal: Principal, token: str) -> ApiKey:
     """As `revoke`, for whoever has the token itself: it may come from another server and have no id.
 
     Raises `Unauthorised` for one that is refused anyway.
     """
-    policy.require_admin(who)
+    policy.require_admin(principal)
     now = rt.clock()
     claims = signer_of(rt.settings).read(token, now)
     uid = claims.id or _digest(token)
 
-    def change(view: View) -> ApiKey:
-        if view.keys.by_uid(uid) is None:
+    def change(tx: Transaction) -> ApiKey:
+        if tx.keys.by_uid(uid) is None:
             if claims.id is not None:
                 raise Unauthorised(UNKNOWN)
-            known = policy.translated(view, claims, collections=True) if policy.names_by_uid(claims) else claims
-            view.keys.add(_foreign(uid, known, now))
-        view.keys.revoke(uid, now)
-        found = view.keys.by_uid(uid)
-        assert found is not None
-        return found
+            known = policy.translated(tx, claims, collections=True) if policy.names_by_uid(claims) else claims
+            tx.keys.add(_foreign(uid, known, now))
+        tx.keys.revoke(uid, now)
+        api_key = tx.keys.by_uid(uid)
+        assert api_key is not None
+        return api_key
 
-    found = rt.storage.write(change)
+    api_key = rt.storage.write(change)
     log.info("revoked the key %s", uid)
-    return found
+    return api_key
 
 
 def _foreign(uid: str, claims: Claims, now: datetime) -> ApiKey:
@@ -234,13 +240,13 @@ def _foreign(uid: str, claims: Claims, now: datetime) -> ApiKey:
     )
 
 
-def recognise(view: View, claims: Claims, token: str) -> ApiKey | None:
+def recognise(tx: Transaction, claims: Claims, token: str) -> ApiKey | None:
     """The stored key of a verified token; None for a token of another server. Raises `Unauthorised` for one that is revoked, unknown, or
     of something that is gone.
 
     Asked at every request, so that revoking works at once everywhere.
     """
-    found = view.keys.recognised(claims.id or _digest(token))
+    found = tx.keys.recognised(claims.id or _digest(token))
     if found is None:
         if claims.id is not None:
             raise Unauthorised(UNKNOWN)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from memservice.domain.errors import MemserviceError
 from memservice.domain.records import ApiKey
 from memservice.runtime import Runtime
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 log = logging.getLogger("memservice.keys")
 
@@ -62,9 +62,9 @@ class KeyUsage:
         if not pending:
             return
 
-        def change(view: View) -> None:
+        def change(tx: Transaction) -> None:
             for uid, at in sorted(pending.items()):
-                view.keys.used(uid, at, at - EVERY)
+                tx.keys.used(uid, at, at - EVERY)
 
         try:
             rt.storage.write(change)

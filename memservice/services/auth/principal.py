@@ -14,9 +14,9 @@ class Principal:
     """
 
     admin: bool = False
-    workspace: str | None = None
-    peer: str | None = None
-    session: str | None = None
+    workspace_id: str | None = None
+    peer_id: str | None = None
+    session_id: str | None = None
     collection: str | None = None
     """The uid of generation 1's collection, on its routes: then the key is that collection's alone."""
     member_of: str | None = None
@@ -27,8 +27,8 @@ class Principal:
     @property
     def is_peer(self) -> bool:
         """A key of one peer: neither admin, nor of a workspace or a session."""
-        return not self.admin and self.peer is not None and self.session is None
+        return not self.admin and self.peer_id is not None and self.session_id is None
 
     @property
     def is_session(self) -> bool:
-        return not self.admin and self.session is not None
+        return not self.admin and self.session_id is not None

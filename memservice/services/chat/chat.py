@@ -13,7 +13,7 @@ from typing import Any
 
 from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.errors import InvalidInput, NotFound, Problem
-from memservice.domain.filters import recall_allowlist, where
+from memservice.domain.filters import equals, recall_allowlist
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ARCHIVED, DELETING, SCOPE, Message, Peer, Session, Workspace
 from memservice.domain.values import strip_nul
@@ -53,9 +53,9 @@ from memservice.services.retrieval import (
 from memservice.services.retrieval.query_embedding import Remote
 from memservice.services.usage import budget
 from memservice.spi.capabilities import Capability
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 from memservice.spi.reasoner import Answered, AnswerRequest, Origin, Reasoner, Utterance
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 SPENT = "the workspace has spent its tokens of today: answered without a model"
 SCOPE_ALONE = "scope cannot be combined with session_id or filters"
@@ -85,7 +85,7 @@ class Answer:
         rt: Runtime,
         reasoner: Reasoner,
         request: AnswerRequest,
-        session: str | None,
+        session_id: str | None,
         gathered: Gathered,
         tools: Tools,
         notice: str | None = None,
@@ -95,7 +95,7 @@ class Answer:
         """What whoever asked should know about how it was answered."""
         self._rt = rt
         self._reasoner = reasoner
-        self._session = session
+        self._session = session_id
         self._gathered = gathered
         self._tools = tools
         self._answered = Answered()
@@ -146,60 +146,64 @@ class Answer:
         return "".join(self.pieces()).strip() or None
 
 
-def ask_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: ChatOptions) -> Answer:
+def ask_peer(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, options: ChatOptions) -> Answer:
     """A question to a peer, about itself or a target. Nothing is created: what does not exist is NotFound."""
-    policy.require(who, workspace, peer=peer)
-    return _ask_peer(rt, who, workspace, peer, options)
+    policy.require(principal, workspace_id, peer_id=peer_id)
+    return _ask_peer(rt, principal, workspace_id, peer_id, options)
 
 
-def ask_in_session(rt: Runtime, who: Principal, workspace: str, peer: str, session: str | None, options: ChatOptions) -> Answer:
+def ask_in_session(
+    rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, session_id: str | None, options: ChatOptions
+) -> Answer:
     """As `ask_peer`, in a session that may be one that generation 1 archived, where it goes on. The session's own key is let in too, and
     answered from the session alone. That the session is the peer's, the caller has looked at."""
-    policy.require(who, workspace, peer=peer, session=session)
-    return _ask_peer(rt, who, workspace, peer, replace(options, session=session), archived=True)
+    policy.require(principal, workspace_id, peer_id=peer_id, session_id=session_id)
+    return _ask_peer(rt, principal, workspace_id, peer_id, replace(options, session=session_id), archived=True)
 
 
-def _ask_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: ChatOptions, *, archived: bool = False) -> Answer:
+def _ask_peer(
+    rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, options: ChatOptions, *, archived: bool = False
+) -> Answer:
     if options.scope is not None:
-        policy.refuse_narrow(who)
+        policy.refuse_narrow(principal)
         if options.filters or options.session:
             raise InvalidInput.at("body", "scope", message=SCOPE_ALONE)
     query = _checked(options)
     allowed = recall_allowlist(options.filters, options.session)
-    remote = search.remote_vectors(rt, workspace, query, "dialectic_prefetch")
-    with rt.storage.read() as view:
-        place, room, asked = _located(view, workspace, options, peer)
+    remote = search.remote_vectors(rt, workspace_id, query, "dialectic_prefetch")
+    with rt.storage.read() as tx:
+        workspace, room, peer = _located(tx, workspace_id, options, peer_id)
         named = [*([options.session] if options.session else []), *(allowed or ())]
         # First, so that a peer's key does not learn which of the sessions that it is not in exist.
-        policy.require_memberships(view, who, named)
-        session = _readable(workspace, options.session, room, archived)
-        observed = _target(view, place, asked, options.target)
-        observer, sessions_allowed = asked, None if allowed is None else representation.session_keys(view, place, allowed)
+        policy.require_memberships(tx, principal, named)
+        session = _readable(workspace_id, options.session, room, archived)
+        observed = _target(tx, workspace, peer, options.target)
+        observer, sessions_allowed = peer, None if allowed is None else representation.session_keys(tx, workspace, allowed)
         if isinstance(options.scope, str):
-            observer = scopes.find(view, place, options.scope)
+            observer = scopes.find(tx, workspace, options.scope)
         elif options.scope is not None:
-            sessions_allowed = representation.scoped_sessions(view, place, options.scope)
-        mine = (session.key,) if session is not None else seen(view, observer, sessions_allowed)
-        pair = representation.pair_of(bounds_for(view, who, place), observer, observed, sessions_allowed)
-        bounds = pair.bounds.among(mine).saying(visibility.going_on(view, place.key, archived=archived)).about(observed)
-        config = resolve(rt.defaults, session.configuration if session else None, place.configuration)
-        cards = _cards(view, asked, observer, observed) if config.card_use and bounds.has_cards else {}
-        return _answer(rt, view, place, bounds, query, options, session, config, remote, cards, asked)
+            sessions_allowed = representation.scoped_sessions(tx, workspace, options.scope)
+        mine = (session.key,) if session is not None else seen(tx, observer, sessions_allowed)
+        pair = representation.pair_of(bounds_for(tx, principal, workspace), observer, observed, sessions_allowed)
+        bounds = pair.bounds.among(mine).saying(visibility.visible(tx, workspace.key, archived=archived)).about(observed)
+        config = resolve(rt.defaults, session.configuration if session else None, workspace.configuration)
+        cards = _cards(tx, peer, observer, observed) if config.card_use and bounds.has_cards else {}
+        return _answer(rt, tx, workspace, bounds, query, options, session, config, remote, cards, peer)
 
 
-def ask_workspace(rt: Runtime, who: Principal, workspace: str, options: ChatOptions) -> Answer:
+def ask_workspace(rt: Runtime, principal: Principal, workspace_id: str, options: ChatOptions) -> Answer:
     """A question over everything that a workspace knows. A session narrows messages only; a scope narrows both."""
-    policy.require(who, workspace)
+    policy.require(principal, workspace_id)
     if options.scope is not None and options.session:
         raise InvalidInput.at("body", "scope", message="scope cannot be combined with session_id")
     query = _checked(options)
-    remote = search.remote_vectors(rt, workspace, query, "dialectic_prefetch")
-    with rt.storage.read() as view:
-        place, session = _located_workspace(view, workspace, options.session)
-        caller = bounds_for(view, who, place).saying(visibility.going_on(view, place.key))
-        bounds = _workspace_bounds(view, place, caller, session, options.scope)
-        config = resolve(rt.defaults, session.configuration if session else None, place.configuration)
-        return _answer(rt, view, place, bounds, query, options, session, config, remote)
+    remote = search.remote_vectors(rt, workspace_id, query, "dialectic_prefetch")
+    with rt.storage.read() as tx:
+        workspace, session = _located_workspace(tx, workspace_id, options.session)
+        caller = bounds_for(tx, principal, workspace).saying(visibility.visible(tx, workspace.key))
+        bounds = _workspace_bounds(tx, workspace, caller, session, options.scope)
+        config = resolve(rt.defaults, session.configuration if session else None, workspace.configuration)
+        return _answer(rt, tx, workspace, bounds, query, options, session, config, remote)
 
 
 def _checked(options: ChatOptions) -> str:
@@ -211,74 +215,76 @@ def _checked(options: ChatOptions) -> str:
     return query
 
 
-def _located_workspace(view: View, workspace: str, session: str | None) -> tuple[Workspace, Session | None]:
-    located = view.workspaces.locate(workspace, session=session or None)
+def _located_workspace(tx: Transaction, workspace_id: str, session_id: str | None) -> tuple[Workspace, Session | None]:
+    located = tx.workspaces.locate(workspace_id, session_id=session_id or None)
     if located.workspace is None:
-        raise NotFound(f"Workspace {workspace} not found")
-    return located.workspace, _readable(workspace, session, located.session)
+        raise NotFound(f"Workspace {workspace_id} not found")
+    return located.workspace, _readable(workspace_id, session_id, located.session)
 
 
-def _located(view: View, workspace: str, options: ChatOptions, peer: str) -> tuple[Workspace, Session | None, Peer]:
-    located = view.workspaces.locate(workspace, session=options.session or None, peer=peer)
+def _located(tx: Transaction, workspace_id: str, options: ChatOptions, peer_id: str) -> tuple[Workspace, Session | None, Peer]:
+    located = tx.workspaces.locate(workspace_id, session_id=options.session or None, peer_id=peer_id)
     if located.workspace is None:
-        raise NotFound(f"Workspace {workspace} not found")
-    validation.refuse_scope(peer, located.peer, ("path", "peer_id"))
+        raise NotFound(f"Workspace {workspace_id} not found")
+    validation.refuse_scope(peer_id, located.peer, ("path", "peer_id"))
     if located.peer is None:
-        raise _no_peer(workspace, peer)
+        raise _no_peer(workspace_id, peer_id)
     return located.workspace, located.session, located.peer
 
 
-def _readable(workspace: str, name: str | None, found: Session | None, archived: bool = False) -> Session | None:
-    if name and (found is None or found.state == DELETING or (found.state == ARCHIVED and not archived)):
-        raise sessions.not_found(workspace, name)
-    return found
+def _readable(workspace_id: str, name: str | None, session: Session | None, archived: bool = False) -> Session | None:
+    if name and (session is None or session.state == DELETING or (session.state == ARCHIVED and not archived)):
+        raise sessions.not_found(workspace_id, name)
+    return session
 
 
-def _no_peer(workspace: str, peer: str) -> NotFound:
-    return NotFound(f"Peer {peer} not found in workspace {workspace}")
+def _no_peer(workspace_id: str, peer_id: str) -> NotFound:
+    return NotFound(f"Peer {peer_id} not found in workspace {workspace_id}")
 
 
-def _target(view: View, place: Workspace, asked: Peer, target: str | None) -> Peer:
+def _target(tx: Transaction, workspace: Workspace, asked: Peer, target: str | None) -> Peer:
     if not target:
         return asked
-    found = view.peers.by_slug(place.key, target)
-    validation.refuse_scope(target, found, ("body", "target"))
-    if found is None:
-        raise _no_peer(place.slug, target)
-    return found
+    peer = tx.peers.by_slug(workspace.key, target)
+    validation.refuse_scope(target, peer, ("body", "target"))
+    if peer is None:
+        raise _no_peer(workspace.slug, target)
+    return peer
 
 
-def _cards(view: View, asked: Peer, observer: Peer, observed: Peer) -> dict[str, list[str]]:
+def _cards(tx: Transaction, peer: Peer, observer: Peer, observed: Peer) -> dict[str, list[str]]:
     """What is kept about the observed peer and, where it is another, what the asked one keeps about itself.
 
     Of a scope only what it keeps itself: other cards are written from all that is known, whatever session it was said in.
     """
     found = {}
-    of_itself = () if observer.kind == SCOPE else ((asked, asked),)
+    of_itself = () if observer.kind == SCOPE else ((peer, peer),)
     for holder, target in ((observer, observed), *of_itself):
-        card = None if target.slug in found else view.cards.one(holder.key, target.slug)
+        card = None if target.slug in found else tx.cards.one(holder.key, target.slug)
         if card is not None and card.lines:
             found[target.slug] = list(card.lines)
     return found
 
 
-def _workspace_bounds(view: View, place: Workspace, caller: Bounds, session: Session | None, scope: str | Sequence[str] | None) -> Bounds:
+def _workspace_bounds(
+    tx: Transaction, workspace: Workspace, caller: Bounds, session: Session | None, scope: str | Sequence[str] | None
+) -> Bounds:
     if isinstance(scope, str):
-        holder = scopes.find(view, place, scope)
-        held = caller.concluding(where(observer_key=holder.key), Where(observers=(holder.key,)))
-        return held.among(seen(view, holder))
+        holder = scopes.find(tx, workspace, scope)
+        bounds = caller.concluding(equals(observer_key=holder.key), IndexFilter(observers=(holder.key,)))
+        return bounds.among(seen(tx, holder))
     # Scopes hold copies of what others hold.
-    ordinary = caller.concluding(scopes.held_by_others(view, place))
+    ordinary = caller.concluding(scopes.held_by_others(tx, workspace))
     if scope is None:
         return ordinary if session is None else ordinary.among((session.key,))
-    keys = representation.scoped_sessions(view, place, scope)
+    keys = representation.scoped_sessions(tx, workspace, scope)
     return ordinary.among(keys).stating_in(keys)
 
 
 def _answer(
     rt: Runtime,
-    view: View,
-    place: Workspace,
+    tx: Transaction,
+    workspace: Workspace,
     bounds: Bounds,
     query: str,
     options: ChatOptions,
@@ -286,46 +292,46 @@ def _answer(
     config: Resolved,
     remote: Remote,
     cards: dict[str, list[str]] | None = None,
-    asked: Peer | None = None,
+    peer: Peer | None = None,
 ) -> Answer:
-    reasoner, notice = _reasoner(rt, view, place, options.level)
-    recent = [] if session is None else evidence.tail(view, session, rt.settings.dialectic.session_history_max_tokens)
-    found = evidence.gather(rt, reasoner, view, bounds, query, options.level, recent, remote)
+    reasoner, notice = _reasoner(rt, tx, workspace, options.level)
+    recent = [] if session is None else evidence.tail(tx, session, rt.settings.dialectic.session_history_max_tokens)
+    gathered = evidence.gather(rt, reasoner, tx, bounds, query, options.level, recent, remote)
     # The cards of a peer's chat are given along; over a whole workspace there are too many, so each is looked up by itself.
     # Not within a scope: a card is written from all that is known of its peer, whatever session it was said in.
-    tools = Tools(rt, place.slug, bounds, has_cards=asked is None and options.scope is None and config.card_use)
+    tools = Tools(rt, workspace.slug, bounds, has_cards=peer is None and options.scope is None and config.card_use)
     request = AnswerRequest(
         question=query,
         subject=bounds.subject.slug if bounds.subject is not None else None,
-        evidence=found.ranked(),
+        evidence=gathered.ranked(),
         cards=cards or {},
         recent=[_utterance(message) for message in recent],
         level=options.level,
         response_format=None if options.response_format is None else dict(options.response_format),
         instructions=config.instructions.get("dialectic"),
-        asker=None if asked is None else asked.slug,
+        asker=None if peer is None else peer.slug,
         asked_at=rt.clock(),
-        names=_names(view, place, bounds.subject, asked, recent),
+        names=_names(tx, workspace, bounds.subject, peer, recent),
         tools=tools,
         stream=options.stream,
         model_is_spent=notice is SPENT,
-        origin=Origin(place.key, place.slug, new_uid()),
+        origin=Origin(workspace.key, workspace.slug, new_uid()),
     )
-    return Answer(rt, reasoner, request, session.slug if session else None, found, tools, notice)
+    return Answer(rt, reasoner, request, session.slug if session else None, gathered, tools, notice)
 
 
-def _names(view: View, place: Workspace, subject: Peer | None, asked: Peer | None, recent: Sequence[Message]) -> dict[str, str]:
+def _names(tx: Transaction, workspace: Workspace, subject: Peer | None, peer: Peer | None, recent: Sequence[Message]) -> dict[str, str]:
     """What those are called by whom and among whom it is asked."""
-    known = {peer.slug: peer for peer in (subject, asked) if peer is not None}
+    known = {peer.slug: peer for peer in (subject, peer) if peer is not None}
     others = sorted({message.author for message in recent} - known.keys())
-    known |= view.peers.by_slugs(place.key, others) if others else {}
-    return shown_names(view, place.key, known.values())
+    known |= tx.peers.by_slugs(workspace.key, others) if others else {}
+    return shown_names(tx, workspace.key, known.values())
 
 
-def _reasoner(rt: Runtime, view: View, place: Workspace, level: str) -> tuple[Reasoner, str | None]:
+def _reasoner(rt: Runtime, tx: Transaction, workspace: Workspace, level: str) -> tuple[Reasoner, str | None]:
     """Who answers, and why it is another than is configured."""
     task = choice.answer(level)
-    if not rt.reasoner_can(task, Capability.COSTLY) or budget.may_spend(rt, view, place):
+    if not rt.reasoner_can(task, Capability.COSTLY) or budget.may_spend(rt, tx, workspace):
         return rt.reasoner_for(task), None
     return rt.reasoner(choice.WITHOUT_MODEL), SPENT
 

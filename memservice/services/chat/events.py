@@ -24,13 +24,13 @@ def rounds(request: AnswerRequest, answered: Answered) -> Iterator[Event]:
     )
 
 
-def completed(request: AnswerRequest, gathered: Gathered, answered: Answered, session: str | None, seconds: float) -> Event:
+def completed(request: AnswerRequest, gathered: Gathered, answered: Answered, session_id: str | None, seconds: float) -> Event:
     """The whole."""
     return DialecticCompleted(
         run_id=request.origin.run_id or "",
         workspace_name=request.origin.workspace or "",
         peer_name=request.asker,
-        session_name=session,
+        session_name=session_id,
         reasoning_level=request.level,
         total_iterations=len(answered.steps),
         prefetched_conclusion_count=len(gathered.conclusions),

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import zip_longest
 
 from memservice.domain import ranking
-from memservice.domain.filters import TRUE, all_of, where
+from memservice.domain.filters import TRUE, all_of, equals
 from memservice.domain.records import EXPLICIT, LEVELS, PEER, Conclusion, Message, Peer, Session
 from memservice.domain.text.analysis import analyse
 from memservice.domain.text.words import MONTHS
@@ -26,14 +26,14 @@ from memservice.services.retrieval.query_embedding import (
     Remote,
 )
 from memservice.services.retrieval.search import (
-    Found,
-    Question,
+    FoundConclusion,
+    Query,
 )
 from memservice.spi.capabilities import Capability
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 from memservice.spi.reasoner import Evidence, Reasoner
 from memservice.spi.repositories.base import NEWEST
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 PER_KIND = {"minimal": 10}
 """Conclusions, and messages, that are looked up for a question, by reasoning level."""
@@ -111,7 +111,7 @@ def of_message(row: Message, asked_for: bool = True) -> Evidence:
 def gather(
     rt: Runtime,
     reasoner: Reasoner,
-    view: View,
+    tx: Transaction,
     bounds: Bounds,
     query: str,
     level: str,
@@ -124,43 +124,45 @@ def gather(
     conclusions that were stated as such that were drawn, so that neither crowd the others out.
     """
     number = PER_KIND.get(level, PER_KIND_ELSE)
-    question = search.understand(view, bounds.workspace, query)
-    wish = _Wish(question, bounds.subject or question.named or _spelt(view, bounds.workspace, query))
+    question = search.analyse_query(tx, bounds.workspace, query)
+    wish = _RelevanceRule(question, bounds.subject or question.named or _spelt(tx, bounds.workspace, query))
     if wish.is_general:
-        return Gathered(_newest_conclusions(view, bounds, wish, number), _newest_messages(rt, view, bounds, wish, number), recent)
+        return Gathered(_newest_conclusions(tx, bounds, wish, number), _newest_messages(rt, tx, bounds, wish, number), recent)
     if Capability.COSTLY in reasoner.capabilities:
-        explicit = _conclusions(rt, view, bounds, query, number, remote, (EXPLICIT,))
-        derived = _conclusions(rt, view, bounds, query, number, remote, DERIVED)
-        messages = search.find_messages(rt, view, bounds, query, MESSAGES_AHEAD, remote)
+        explicit = _conclusions(rt, tx, bounds, query, number, remote, (EXPLICIT,))
+        derived = _conclusions(rt, tx, bounds, query, number, remote, DERIVED)
+        messages = search.find_messages(rt, tx, bounds, query, MESSAGES_AHEAD, remote)
         return Gathered([*explicit, *derived], messages, recent)
-    found = _found(rt, view, bounds, query, number, remote)
-    messages = search.find_messages(rt, view, bounds, query, number, remote)
-    if not query_embedding.understands(rt, view.spaces.active(bounds.workspace, CONCLUSION)):
-        found = [item for item in found if wish.meets_conclusion(item)]
+    found_conclusions = _found(rt, tx, bounds, query, number, remote)
+    messages = search.find_messages(rt, tx, bounds, query, number, remote)
+    if not query_embedding.understands(rt, tx.spaces.active(bounds.workspace, CONCLUSION)):
+        found_conclusions = [item for item in found_conclusions if wish.meets_conclusion(item)]
         messages = wish.relevant_messages(messages)
-    return Gathered(distinct([item.conclusion for item in found])[:number], messages, recent)
+    return Gathered(distinct([item.conclusion for item in found_conclusions])[:number], messages, recent)
 
 
-def _spelt(view: View, workspace: int, query: str) -> Peer | None:
+def _spelt(tx: Transaction, workspace_key: int, query: str) -> Peer | None:
     """The one peer whose id is a word of the query, for ids that are ordinary words too and are not taken for names elsewhere."""
     words = dict.fromkeys(_WORD.findall(query))
-    found = [peer for peer in view.peers.by_slugs(workspace, list(words)[:MAX_WORDS]).values() if peer.kind == PEER]
-    return found[0] if len(found) == 1 else None
+    peers = [peer for peer in tx.peers.by_slugs(workspace_key, list(words)[:MAX_WORDS]).values() if peer.kind == PEER]
+    return peers[0] if len(peers) == 1 else None
 
 
-def _found(rt: Runtime, view: View, bounds: Bounds, query: str, number: int, remote: Remote, levels: tuple[str, ...] = ()) -> list[Found]:
+def _found(
+    rt: Runtime, tx: Transaction, bounds: Bounds, query: str, number: int, remote: Remote, levels: tuple[str, ...] = ()
+) -> list[FoundConclusion]:
     """Twice as many conclusions as are wanted, since several observers may hold the same."""
     if bounds.no_conclusions:
         return []
     if levels:
-        bounds = bounds.concluding(where(level=levels), Where(levels=levels))
-    return search.find_conclusions(rt, view, bounds, query, number * 2, remote=remote)
+        bounds = bounds.concluding(equals(level=levels), IndexFilter(levels=levels))
+    return search.find_conclusions(rt, tx, bounds, query, number * 2, remote=remote)
 
 
 def _conclusions(
-    rt: Runtime, view: View, bounds: Bounds, query: str, number: int, remote: Remote, levels: tuple[str, ...]
+    rt: Runtime, tx: Transaction, bounds: Bounds, query: str, number: int, remote: Remote, levels: tuple[str, ...]
 ) -> list[Conclusion]:
-    return distinct([item.conclusion for item in _found(rt, view, bounds, query, number, remote, levels)])[:number]
+    return distinct([item.conclusion for item in _found(rt, tx, bounds, query, number, remote, levels)])[:number]
 
 
 def distinct(rows: Sequence[Conclusion]) -> list[Conclusion]:
@@ -170,16 +172,16 @@ def distinct(rows: Sequence[Conclusion]) -> list[Conclusion]:
     return list(kept.values())
 
 
-def _newest_conclusions(view: View, bounds: Bounds, wish: _Wish, number: int) -> list[Conclusion]:
+def _newest_conclusions(tx: Transaction, bounds: Bounds, wish: _RelevanceRule, number: int) -> list[Conclusion]:
     if bounds.no_conclusions:
         return []
-    about = TRUE if wish.subject is None else where(observed_key=wish.subject.key)
-    return distinct(view.conclusions.page(bounds.workspace, all_of(bounds.condition, about), NEWEST, limit=number * 2))[:number]
+    about = TRUE if wish.subject is None else equals(observed_key=wish.subject.key)
+    return distinct(tx.conclusions.page(bounds.workspace, all_of(bounds.condition, about), NEWEST, limit=number * 2))[:number]
 
 
-def _newest_messages(rt: Runtime, view: View, bounds: Bounds, wish: _Wish, number: int) -> list[Message]:
-    said = TRUE if wish.subject is None else where(author_key=wish.subject.key)
-    return search.find_messages(rt, view, bounds.saying(said), "", number)
+def _newest_messages(rt: Runtime, tx: Transaction, bounds: Bounds, wish: _RelevanceRule, number: int) -> list[Message]:
+    said = TRUE if wish.subject is None else equals(author_key=wish.subject.key)
+    return search.find_messages(rt, tx, bounds.saying(said), "", number)
 
 
 @cache
@@ -193,14 +195,14 @@ def _asking() -> frozenset[str]:
     )
 
 
-class _Wish:
+class _RelevanceRule:
     """What a question is after, so that what merely stands nearest can be told from what has to do with it.
 
     Only words are compared. It serves where nobody else judges: a search always finds something, and an answer that is made of it
     would claim to know.
     """
 
-    def __init__(self, question: Question, subject: Peer | None) -> None:
+    def __init__(self, question: Query, subject: Peer | None) -> None:
         self.subject = subject
         own = frozenset(analyse(f"{subject.slug} {spoken_name(subject)}")) if subject is not None else frozenset()
         wanted = frozenset(question.terms) - own - _asking()
@@ -209,17 +211,17 @@ class _Wish:
         self._wanted = wanted - self._names
         self.is_general = not wanted
 
-    def meets_conclusion(self, item: Found) -> bool:
+    def meets_conclusion(self, item: FoundConclusion) -> bool:
         near = item.similarity is not None and item.similarity >= SAME
         return near or not (self._wanted or self._names).isdisjoint(analyse(item.conclusion.content))
 
     def relevant_messages(self, messages: Sequence[Message]) -> list[Message]:
         """Those with a word of the question, and those that follow one that asks: an answer need not repeat its question."""
         met = [message for message in messages if self._meets_message(message)]
-        places = {(message.session_key, message.seq) for message in met}
+        positions = {(message.session_key, message.seq) for message in met}
         asking = [message for message in met if not _QUESTION.isdisjoint(message.content)]
-        places |= {(message.session_key, message.seq + step) for message in asking for step in range(1, ranking.REACH + 1)}
-        return [message for message in messages if (message.session_key, message.seq) in places]
+        positions |= {(message.session_key, message.seq + step) for message in asking for step in range(1, ranking.WINDOW + 1)}
+        return [message for message in messages if (message.session_key, message.seq) in positions]
 
     def _meets_message(self, message: Message) -> bool:
         if not self._wanted and message.author_key in self._named:
@@ -229,10 +231,10 @@ class _Wish:
         return not (self._wanted or self._names).isdisjoint(terms)
 
 
-def tail(view: View, session: Session, budget: int) -> list[Message]:
+def tail(tx: Transaction, session: Session, budget: int) -> list[Message]:
     """The latest messages of a session that have no more than `budget` tokens together, oldest first."""
     if budget <= 0 or session.message_count == 0:
         return []
-    before = view.messages.seq_reaching(session.key, session.token_total - budget) if session.token_total > budget else 0
+    before = tx.messages.seq_reaching(session.key, session.token_total - budget) if session.token_total > budget else 0
     first = session.message_count + 1 if before is None else before + 1
-    return view.messages.run(session.key, first, session.message_count)
+    return tx.messages.run(session.key, first, session.message_count)

@@ -16,7 +16,7 @@ from memservice.domain.json_schema import (
     DEFINITIONS,
     Schema,
     definition,
-    misfit,
+    problem,
 )
 from memservice.domain.values import shown
 
@@ -60,7 +60,7 @@ def check_answer(schema: Schema, answer: str) -> None:
         value = json.loads(answer, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise UnfitAnswer("The answer is not JSON, although a response_format was given") from error
-    if misfit(schema, value) is not None:
+    if problem(schema, value) is not None:
         raise UnfitAnswer("The answer does not have the structure of the response_format")
 
 
@@ -68,8 +68,8 @@ def _refuse(literal: str) -> NoReturn:
     raise ValueError(f"{literal} is not JSON")
 
 
-def _wrong(place: str, text: str) -> InvalidInput:
-    return InvalidInput.at(*LOC, message=f"Invalid response_format: {place}: {text}")
+def _wrong(location: str, text: str) -> InvalidInput:
+    return InvalidInput.at(*LOC, message=f"Invalid response_format: {location}: {text}")
 
 
 def _kinds(part: object) -> set[str]:
@@ -109,32 +109,32 @@ class _Check:
         if not isinstance(root, Mapping) or root.get("type") not in ("object", ["object"]):
             raise _wrong("$", "the root must be of type 'object'")
 
-    def _measure(self, part: object, place: str) -> tuple[int, int]:
+    def _measure(self, part: object, location: str) -> tuple[int, int]:
         if part is True:
             return 1, 1
         if not isinstance(part, Mapping):
-            raise _wrong(place, "a schema must be an object")
+            raise _wrong(location, "a schema must be an object")
         known = id(part)
         if known in self._measured:
             return self._measured[known]
         if known in self._open:
-            raise _wrong(place, "recursive references are not supported")
+            raise _wrong(location, "recursive references are not supported")
         if len(self._measured) + len(self._open) >= MAX_NODES:
             raise _wrong("$", f"it has more than {MAX_NODES} parts")
         self._open.add(known)
-        self._check_keywords(part, place)
+        self._check_keywords(part, location)
         self._count_choices(part)
         depth, places = 1, self._least_places(part)
         if "$ref" in part:
-            where, inner = self._definition(part, place)
+            where, inner = self._definition(part, location)
             depth, places = self._measure(inner, where)
             # A reference is a way to its definition, not a level of the document; but ways that only lead to ways have an end too.
             depth += isinstance(inner, Mapping) and "$ref" in inner
-        for inner, where, times in self._inside(part, place):
+        for inner, where, times in self._inside(part, location):
             inner_depth, inner_places = self._measure(inner, where)
             depth = max(depth, inner_depth + 1)
             places += inner_places * times
-        self._check_options(part, place)
+        self._check_options(part, location)
         self._open.discard(known)
         self._measured[known] = found = (depth, min(places, MAX_PLACES + 1))
         return found
@@ -153,31 +153,31 @@ class _Check:
         required = [name for name in part.get("required", ()) if name not in properties]
         return 1 + longest // _PLACE + len(required) + sum(len(name) // _PLACE for name in (*properties, *required))
 
-    def _definition(self, part: Schema, place: str) -> tuple[str, Any]:
+    def _definition(self, part: Schema, location: str) -> tuple[str, Any]:
         found = definition(self._root, part["$ref"])
         if found is None:
-            raise _wrong(place, f"the reference {shown(part['$ref'])!r} does not lead to a definition at the root")
+            raise _wrong(location, f"the reference {shown(part['$ref'])!r} does not lead to a definition at the root")
         return found
 
-    def _inside(self, part: Schema, place: str) -> Iterator[tuple[object, str, int]]:
+    def _inside(self, part: Schema, location: str) -> Iterator[tuple[object, str, int]]:
         """The parts of a part, with their places and how often the smallest document has each."""
-        for name, inner in self._named(part, "properties", place):
-            yield inner, f"{place}.{shown(name)}", 1
+        for name, inner in self._named(part, "properties", location):
+            yield inner, f"{location}.{shown(name)}", 1
         if "items" in part:
-            yield part["items"], f"{place}[]", max(1, int(part.get("minItems", 1)))
+            yield part["items"], f"{location}[]", max(1, int(part.get("minItems", 1)))
         for word in ("anyOf", "oneOf"):
             if word in part:
                 options = part[word]
                 if not isinstance(options, list) or not options:
-                    raise _wrong(place, f"'{word}' must be a list of schemas that is not empty")
+                    raise _wrong(location, f"'{word}' must be a list of schemas that is not empty")
                 for number, option in enumerate(options):
-                    yield option, f"{place}.{word}[{number}]", 1
+                    yield option, f"{location}.{word}[{number}]", 1
 
-    def _check_options(self, part: Schema, place: str) -> None:
+    def _check_options(self, part: Schema, location: str) -> None:
         """Options beside a type have to leave something that is of it. Each was checked by itself before."""
         for word in ("anyOf", "oneOf"):
             if word in part and not any(_kinds(part) & _kinds(self._referred(option)) for option in part[word]):
-                raise _wrong(place, f"'{word}' has no option that is of the 'type'")
+                raise _wrong(location, f"'{word}' has no option that is of the 'type'")
 
     def _referred(self, part: object) -> object:
         """What a reference leads to at once; anything else as it is."""
@@ -185,38 +185,38 @@ class _Check:
         return part if found is None else found[1]
 
     @staticmethod
-    def _named(part: Schema, word: str, place: str) -> Iterator[tuple[str, object]]:
+    def _named(part: Schema, word: str, location: str) -> Iterator[tuple[str, object]]:
         found = part.get(word, {})
         if not isinstance(found, Mapping):
-            raise _wrong(place, f"'{word}' must be an object")
+            raise _wrong(location, f"'{word}' must be an object")
         yield from found.items()
 
     @staticmethod
-    def _check_keywords(part: Schema, place: str) -> None:
+    def _check_keywords(part: Schema, location: str) -> None:
         for word in UNSUPPORTED:
             if word in part:
-                raise _wrong(place, f"'{word}' is not supported")
+                raise _wrong(location, f"'{word}' is not supported")
         if not isinstance(part.get("additionalProperties", True), bool):
-            raise _wrong(place, "'additionalProperties' may only be true or false")
+            raise _wrong(location, "'additionalProperties' may only be true or false")
         if "type" in part:
             kinds = part["type"] if isinstance(part["type"], list) else [part["type"]]
             if not 0 < len(kinds) <= len(TYPES) or any(kind not in TYPES for kind in kinds):
-                raise _wrong(place, f"'type' must be one of {', '.join(TYPES)}, or a list of them")
+                raise _wrong(location, f"'type' must be one of {', '.join(TYPES)}, or a list of them")
         if "enum" in part and not (isinstance(part["enum"], list) and part["enum"]):
-            raise _wrong(place, "'enum' must be a list that is not empty")
+            raise _wrong(location, "'enum' must be a list that is not empty")
         for word, values in (("enum", part.get("enum")), ("const", [part["const"]] if "const" in part else None)):
-            if values and "type" in part and all(misfit({"type": part["type"]}, value) for value in values):
-                raise _wrong(place, f"'{word}' allows nothing that is of the 'type'")
+            if values and "type" in part and all(problem({"type": part["type"]}, value) for value in values):
+                raise _wrong(location, f"'{word}' allows nothing that is of the 'type'")
         required = part.get("required", [])
         if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-            raise _wrong(place, "'required' must be a list of names")
+            raise _wrong(location, "'required' must be a list of names")
         for word in _COUNTS:
             number = part.get(word, 0)
             if isinstance(number, bool) or not isinstance(number, int | float) or number < 0 or number != int(number):
-                raise _wrong(place, f"'{word}' must be a whole number that is not negative")
+                raise _wrong(location, f"'{word}' must be a whole number that is not negative")
         for word in _BOUNDS:
             if isinstance(part.get(word, 0), bool) or not isinstance(part.get(word, 0), int | float):
-                raise _wrong(place, f"'{word}' must be a number")
+                raise _wrong(location, f"'{word}' must be a number")
         step = part.get("multipleOf", 1)
         if isinstance(step, bool) or not isinstance(step, int | float) or step <= 0:
-            raise _wrong(place, "'multipleOf' must be a number above zero")
+            raise _wrong(location, "'multipleOf' must be a number above zero")

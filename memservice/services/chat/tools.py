@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
 
-from memservice.domain.filters import TRUE, Node, all_of, matches, where
+from memservice.domain.filters import TRUE, Condition, all_of, equals, matches
 from memservice.domain.filters.ast import Compare, Substring
 from memservice.domain.records import LIVE, SUPERSEDED, Conclusion, Message
 from memservice.runtime import Runtime
@@ -19,17 +19,17 @@ from memservice.services.chat import evidence
 from memservice.services.retrieval import search
 from memservice.spi.reasoner import Evidence
 from memservice.spi.rows import Order
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.spi.toolbox import Chain, Passage, ToolRefused
 
 AROUND_A_HIT = 2
 """Messages shown before and after one that was searched for."""
 AROUND_A_SOURCE = 1
-MOST_BEHIND = 20
+MAX_SOURCES = 20
 """Messages behind one conclusion that are shown, the newest."""
-MOST_LINKED = 50
+MAX_LINKED = 50
 """Conclusions that one rests on, or that rest on it, that are shown."""
-LOOKED_THROUGH = 20_000
+MAX_SCANNED = 20_000
 """Messages, the newest, in which a text is looked for letter by letter; in older ones it is looked for by its words."""
 
 NEWEST_SENT = (Order("created_at", descending=True), Order("key", descending=True))
@@ -39,8 +39,8 @@ OLDEST_SENT = (Order("created_at"), Order("key"))
 class Tools:
     """What may be looked at was settled when the question was asked; `memservice.spi.toolbox.Toolbox` says what each look-up gives."""
 
-    def __init__(self, rt: Runtime, workspace: str, bounds: Bounds, *, has_cards: bool = False) -> None:
-        self._rt, self._workspace, self._bounds = rt, workspace, bounds
+    def __init__(self, rt: Runtime, workspace_id: str, bounds: Bounds, *, has_cards: bool = False) -> None:
+        self._rt, self._workspace, self._bounds = rt, workspace_id, bounds
         self.has_chains = bounds.has_chains
         self.has_cards = has_cards and bounds.has_cards
         self.conclusions_read: dict[int, Conclusion] = {}
@@ -51,115 +51,115 @@ class Tools:
         if self._bounds.no_conclusions:
             return []
         remote = search.remote_vectors(self._rt, self._workspace, query, "search_memory")
-        with self._rt.storage.read() as view:
+        with self._rt.storage.read() as tx:
             # Twice as many, since several observers may hold the same.
-            found = search.find_conclusions(self._rt, view, self._bounds, query, limit * 2, remote=remote)
-        return self._shown(evidence.distinct([item.conclusion for item in found])[:limit])
+            found_conclusions = search.find_conclusions(self._rt, tx, self._bounds, query, limit * 2, remote=remote)
+        return self._shown(evidence.distinct([item.conclusion for item in found_conclusions])[:limit])
 
     def messages(self, query: str, limit: int, since: datetime | None = None, until: datetime | None = None) -> Sequence[Passage]:
         remote = search.remote_vectors(self._rt, self._workspace, query, "search_messages")
-        with self._rt.storage.read() as view:
-            found = search.find_messages(self._rt, view, self._bounds.saying(_sent(since, until)), query, limit, remote)
-            return self._passages(view, found, AROUND_A_HIT)
+        with self._rt.storage.read() as tx:
+            messages = search.find_messages(self._rt, tx, self._bounds.saying(_sent(since, until)), query, limit, remote)
+            return self._passages(tx, messages, AROUND_A_HIT)
 
     def containing(self, text: str, limit: int) -> Sequence[Passage]:
         contains = Substring("content", text)
-        with self._rt.storage.read() as view:
-            found = self._scanned(view, contains, limit)
-            if len(found) < limit:
+        with self._rt.storage.read() as tx:
+            messages = self._scanned(tx, contains, limit)
+            if len(messages) < limit:
                 # Older ones are found by their words.
-                known = {message.key for message in found}
-                older = search.find_messages(self._rt, view, self._bounds.saying(contains), text, limit)
-                found += [message for message in older if message.key not in known]
-            newest = sorted(found, key=lambda message: (message.created_at, message.key), reverse=True)[:limit]
-            return self._passages(view, newest, AROUND_A_SOURCE)
+                known = {message.key for message in messages}
+                older = search.find_messages(self._rt, tx, self._bounds.saying(contains), text, limit)
+                messages += [message for message in older if message.key not in known]
+            newest = sorted(messages, key=lambda message: (message.created_at, message.key), reverse=True)[:limit]
+            return self._passages(tx, newest, AROUND_A_SOURCE)
 
-    def _scanned(self, view: View, condition: Node, limit: int) -> list[Message]:
+    def _scanned(self, tx: Transaction, condition: Condition, limit: int) -> list[Message]:
         """Matches among the newest messages, the last stored first."""
-        mine = self._all_messages(view)
+        mine = self._all_messages(tx)
         newest = (Order("key", descending=True),)
-        edge = view.rows.page(Message, mine, newest, 1, LOOKED_THROUGH)
+        edge = tx.rows.page(Message, mine, newest, 1, MAX_SCANNED)
         recent = Compare("key", "gt", edge[0].key) if edge else TRUE
-        return view.rows.page(Message, all_of(mine, recent, condition), newest, limit)
+        return tx.rows.page(Message, all_of(mine, recent, condition), newest, limit)
 
     def between(self, since: datetime | None, until: datetime | None, limit: int, newest_first: bool = True) -> Sequence[Passage]:
-        with self._rt.storage.read() as view:
-            condition = all_of(self._all_messages(view), _sent(since, until))
-            found = view.rows.page(Message, condition, NEWEST_SENT if newest_first else OLDEST_SENT, limit)
-        runs = [list(run) for _, run in groupby(found, key=lambda message: message.session_key)]
+        with self._rt.storage.read() as tx:
+            condition = all_of(self._all_messages(tx), _sent(since, until))
+            messages = tx.rows.page(Message, condition, NEWEST_SENT if newest_first else OLDEST_SENT, limit)
+        runs = [list(run) for _, run in groupby(messages, key=lambda message: message.session_key)]
         return [self._passage(sorted(run, key=lambda message: (message.created_at, message.key))) for run in runs]
 
     def behind(self, uid: str) -> Sequence[Passage]:
-        with self._rt.storage.read() as view:
-            row = self._conclusion(view, uid)
+        with self._rt.storage.read() as tx:
+            row = self._conclusion(tx, uid)
             keys = list(row.message_keys)
             if not keys and self.has_chains:
-                keys = [key for source in self._sources(view, row) for key in source.message_keys]
-            found = view.messages.matching(self._bounds.workspace, keys, self._all_messages(view))
-            newest = sorted(found.values(), key=lambda message: message.key, reverse=True)[:MOST_BEHIND]
-            return self._passages(view, newest, AROUND_A_SOURCE)
+                keys = [key for source in self._sources(tx, row) for key in source.message_keys]
+            found = tx.messages.matching(self._bounds.workspace, keys, self._all_messages(tx))
+            newest = sorted(found.values(), key=lambda message: message.key, reverse=True)[:MAX_SOURCES]
+            return self._passages(tx, newest, AROUND_A_SOURCE)
 
     def chain(self, uid: str) -> Chain:
         if not self.has_chains:
             raise ToolRefused("What rests on what is not shown while only certain sessions may be looked at.")
-        with self._rt.storage.read() as view:
-            row = self._conclusion(view, uid)
-            resting = view.conclusions.resting_on(self._bounds.workspace, row.uid)
-            allowed = view.conclusions.by_keys([found.key for found in resting], self._bounds.condition)
+        with self._rt.storage.read() as tx:
+            row = self._conclusion(tx, uid)
+            resting = tx.conclusions.resting_on(self._bounds.workspace, row.uid)
+            allowed = tx.conclusions.by_keys([conclusion.key for conclusion in resting], self._bounds.condition)
             (first,) = self._shown([row])
-            return Chain(first, self._shown(self._sources(view, row)), self._shown(list(allowed.values())[:MOST_LINKED]))
+            return Chain(first, self._shown(self._sources(tx, row)), self._shown(list(allowed.values())[:MAX_LINKED]))
 
-    def card(self, peer: str) -> Sequence[str]:
+    def card(self, peer_id: str) -> Sequence[str]:
         if not self.has_cards:
             raise ToolRefused("Cards are not used here.")
-        with self._rt.storage.read() as view:
-            found = view.peers.by_slug(self._bounds.workspace, peer)
-            if found is None:
-                raise ToolRefused(f"There is no peer {peer!r}. Peers are named as in the results of the other tools.")
-            card = view.cards.one(found.key, found.slug)
+        with self._rt.storage.read() as tx:
+            peer = tx.peers.by_slug(self._bounds.workspace, peer_id)
+            if peer is None:
+                raise ToolRefused(f"There is no peer {peer_id!r}. Peers are named as in the results of the other tools.")
+            card = tx.cards.one(peer.key, peer.slug)
         return [] if card is None else list(card.lines)
 
-    def _conclusion(self, view: View, uid: str) -> Conclusion:
+    def _conclusion(self, tx: Transaction, uid: str) -> Conclusion:
         """One that is live or was replaced; refused for any that the asker could not have been shown."""
-        row = view.conclusions.by_uid(self._bounds.workspace, uid)
+        row = tx.conclusions.by_uid(self._bounds.workspace, uid)
         hidden = row is None or row.state not in (LIVE, SUPERSEDED) or self._bounds.no_conclusions
-        if row is None or hidden or not self._within(view, [row]):
+        if row is None or hidden or not self._within(tx, [row]):
             raise ToolRefused(f"There is no conclusion with the id {uid!r}. Give an id exactly as it stands in the results above.")
         return row
 
-    def _within(self, view: View, rows: Sequence[Conclusion]) -> list[Conclusion]:
+    def _within(self, tx: Transaction, rows: Sequence[Conclusion]) -> list[Conclusion]:
         keys = tuple(row.key for row in rows)
-        allowed = {row.key for row in view.rows.page(Conclusion, all_of(where(key=keys), self._bounds.condition))} if keys else set()
+        allowed = {row.key for row in tx.rows.page(Conclusion, all_of(equals(key=keys), self._bounds.condition))} if keys else set()
         return [row for row in rows if row.key in allowed]
 
-    def _sources(self, view: View, row: Conclusion) -> list[Conclusion]:
-        uids = tuple(row.source_ids or ())[:MOST_LINKED]
+    def _sources(self, tx: Transaction, row: Conclusion) -> list[Conclusion]:
+        uids = tuple(row.source_ids or ())[:MAX_LINKED]
         if not uids:
             return []
-        condition = where(workspace_key=self._bounds.workspace, uid=uids, state=(LIVE, SUPERSEDED))
-        found = {source.uid: source for source in view.rows.page(Conclusion, all_of(condition, self._bounds.condition))}
+        condition = equals(workspace_key=self._bounds.workspace, uid=uids, state=(LIVE, SUPERSEDED))
+        found = {source.uid: source for source in tx.rows.page(Conclusion, all_of(condition, self._bounds.condition))}
         return [found[uid] for uid in uids if uid in found]
 
-    def _all_messages(self, view: View) -> Node:
+    def _all_messages(self, tx: Transaction) -> Condition:
         """The messages that may be looked at."""
         bounds = self._bounds
         if bounds.sessions is not None:
-            return all_of(where(workspace_key=bounds.workspace, session_key=bounds.sessions), bounds.said)
-        return all_of(where(workspace_key=bounds.workspace), bounds.said, visibility.going_on(view, bounds.workspace, archived=True))
+            return all_of(equals(workspace_key=bounds.workspace, session_key=bounds.sessions), bounds.said)
+        return all_of(equals(workspace_key=bounds.workspace), bounds.said, visibility.visible(tx, bounds.workspace, archived=True))
 
     def _shown(self, rows: Sequence[Conclusion]) -> list[Evidence]:
         self.conclusions_read.update({row.key: row for row in rows if row.key not in self.conclusions_read})
         return [evidence.of_conclusion(row) for row in rows]
 
-    def _passages(self, view: View, hits: Sequence[Message], distance: int) -> list[Passage]:
+    def _passages(self, tx: Transaction, hits: Sequence[Message], distance: int) -> list[Passage]:
         """Each hit with its neighbours, in the order of the hits; stretches that touch are one."""
         asked = {message.key for message in hits}
         stretches: list[tuple[int, int, int]] = []
         for hit in hits:
             first, last = max(1, hit.seq - distance), hit.seq + distance
             place = None
-            for index, (session, start, end) in enumerate(stretches):
-                if session == hit.session_key and start <= last + 1 and first <= end + 1:
+            for index, (session_key, start, end) in enumerate(stretches):
+                if session_key == hit.session_key and start <= last + 1 and first <= end + 1:
                     place = index if place is None else place
                     first, last = min(first, start), max(last, end)
             if place is None:
@@ -169,7 +169,7 @@ class Tools:
                 stretches = [*kept[:place], (hit.session_key, first, last), *kept[place:]]
         # Neighbours are subject to the same condition as the hits: a session may be open in part only.
         return [
-            self._passage([row for row in view.messages.run(*stretch) if matches(row, self._bounds.said)], asked) for stretch in stretches
+            self._passage([row for row in tx.messages.run(*stretch) if matches(row, self._bounds.said)], asked) for stretch in stretches
         ]
 
     def _passage(self, messages: Sequence[Message], asked: set[int] | None = None) -> Passage:
@@ -177,6 +177,6 @@ class Tools:
         return [evidence.of_message(message, asked is None or message.key in asked) for message in messages]
 
 
-def _sent(since: datetime | None, until: datetime | None) -> Node:
+def _sent(since: datetime | None, until: datetime | None) -> Condition:
     after = TRUE if since is None else Compare("created_at", "gte", since)
     return all_of(after, TRUE if until is None else Compare("created_at", "lte", until))

@@ -18,10 +18,10 @@ MAX_PAGES = 2_000
 MAX_UNPACKED = 100 << 20
 """Bytes to which a Word file, which is an archive, may unpack."""
 
-AT_ONCE = 2
+MAX_CONCURRENT = 2
 """Files that one server process has read at the same time; others wait."""
 WAIT_SECONDS = 5
-_slots = threading.BoundedSemaphore(AT_ONCE)
+_slots = threading.BoundedSemaphore(MAX_CONCURRENT)
 
 _PASSED_ON = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR")
 """What the reader may know of the environment; not the secrets that this process was started with."""

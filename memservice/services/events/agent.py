@@ -26,14 +26,14 @@ def of_steps(
 ) -> Iterator[Event]:
     """In the order in which it happened: each call of a tool, then the round that it belongs to."""
     for iteration, step in enumerate(steps, 1):
-        for place, use in enumerate(step.uses):
+        for index, use in enumerate(step.uses):
             query = use.input.get("query")
             limit = use.input.get("limit")
             embeds = use.name in ASK_BY_VECTOR and use.error is None
             yield AgentToolCallCompleted(
                 run_id=run_id,
                 iteration=iteration,
-                tool_call_seq=place,
+                tool_call_seq=index,
                 provider_tool_call_id=use.call_id,
                 parent_category=parent_category,
                 agent_type=agent_type,

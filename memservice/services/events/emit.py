@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     )
 
 
-def messages_created(rt: Runtime, workspace: str, messages: Sequence[Message]) -> None:
+def messages_created(rt: Runtime, workspace_id: str, messages: Sequence[Message]) -> None:
     """One request stored these, of one session; as a file, if their author sent one."""
     if not messages or not rt.hears_events:
         return
@@ -29,7 +29,7 @@ def messages_created(rt: Runtime, workspace: str, messages: Sequence[Message]) -
     if is_file:
         rt.emit(
             FileUploaded(
-                workspace_name=workspace,
+                workspace_name=workspace_id,
                 session_name=last.session,
                 peer_name=last.author,
                 file_id=str(file["file_id"]),
@@ -42,7 +42,7 @@ def messages_created(rt: Runtime, workspace: str, messages: Sequence[Message]) -
         )
     rt.emit(
         MessageCreated(
-            workspace_name=workspace,
+            workspace_name=workspace_id,
             session_name=last.session,
             message_count=len(messages),
             total_tokens=total,
@@ -52,22 +52,22 @@ def messages_created(rt: Runtime, workspace: str, messages: Sequence[Message]) -
     )
 
 
-def session_context(rt: Runtime, workspace: str, options: SessionContextOptions, found: SessionContext, began: float) -> None:
+def session_context(rt: Runtime, workspace_id: str, options: SessionContextOptions, session_context: SessionContext, began: float) -> None:
     """`began`: of `time.perf_counter`."""
     if not rt.hears_events:
         return
     rt.emit(
         ContextRetrieved(
-            workspace_name=workspace,
+            workspace_name=workspace_id,
             context_scope="session",
-            session_name=found.session,
+            session_name=session_context.session,
             peer_name=options.peer_perspective or None,
             target_name=options.peer_target or None,
             tokens_requested=options.tokens,
-            message_count=len(found.messages),
-            has_summary=found.summary is not None,
-            has_representation=bool(found.representation),
-            has_peer_card=bool(found.card),
+            message_count=len(session_context.messages),
+            has_summary=session_context.summary is not None,
+            has_representation=bool(session_context.representation),
+            has_peer_card=bool(session_context.card),
             search_query_provided=bool(options.search_query),
             search_top_k=options.search_top_k,
             search_max_distance=options.search_max_distance,
@@ -81,19 +81,19 @@ def session_context(rt: Runtime, workspace: str, options: SessionContextOptions,
     )
 
 
-def peer_context(rt: Runtime, workspace: str, options: RepresentationOptions, found: PeerContext, began: float) -> None:
+def peer_context(rt: Runtime, workspace_id: str, options: RepresentationOptions, peer_context: PeerContext, began: float) -> None:
     if not rt.hears_events:
         return
     rt.emit(
         ContextRetrieved(
-            workspace_name=workspace,
+            workspace_name=workspace_id,
             context_scope="peer",
-            peer_name=found.peer,
+            peer_name=peer_context.peer,
             target_name=options.target or None,
             message_count=0,
             has_summary=False,
-            has_representation=bool(found.representation),
-            has_peer_card=bool(found.card),
+            has_representation=bool(peer_context.representation),
+            has_peer_card=bool(peer_context.card),
             search_query_provided=bool(options.search_query),
             search_top_k=options.search_top_k,
             search_max_distance=options.search_max_distance,
@@ -106,10 +106,10 @@ def peer_context(rt: Runtime, workspace: str, options: RepresentationOptions, fo
     )
 
 
-def conclusion_deleted(rt: Runtime, workspace: str, uid: str) -> None:
+def conclusion_deleted(rt: Runtime, workspace_id: str, uid: str) -> None:
     rt.emit(
         DeletionCompleted(
-            workspace_name=workspace,
+            workspace_name=workspace_id,
             deletion_type="observation",
             resource_id=uid,
             success=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import PENDING, Task
 from memservice.runtime import Runtime
 from memservice.services.events.model_calls import CallEvents
@@ -53,8 +53,8 @@ def observe(rt: Runtime, metrics: Metrics | None = None) -> None:
 
 def count_waiting(rt: Runtime, metrics: Metrics) -> None:
     """What the store alone knows, for metrics. To be called when they are asked for. Raises `Unavailable`."""
-    with rt.storage.read() as view:
-        metrics.pending(view.rows.count(Task, where(kind=outbox.EMBED, state=PENDING)))
+    with rt.storage.read() as tx:
+        metrics.pending(tx.rows.count(Task, equals(kind=outbox.EMBED, state=PENDING)))
 
 
 class _Tasks:
@@ -65,17 +65,17 @@ class _Tasks:
         self._metrics = metrics
         self._names: dict[int, str] = {}
 
-    def __call__(self, kind: str, workspace: int | None, number: int) -> None:
-        self._metrics.worked(kind, "" if workspace is None else self._name(workspace), number)
+    def __call__(self, kind: str, workspace_key: int | None, number: int) -> None:
+        self._metrics.worked(kind, "" if workspace_key is None else self._name(workspace_key), number)
 
     def _name(self, key: int) -> str:
         name = self._names.get(key)
         if name is None:
-            with self._rt.storage.read() as view:
-                found = view.workspaces.by_key(key)
+            with self._rt.storage.read() as tx:
+                workspace = tx.workspaces.by_key(key)
             if len(self._names) >= NAMES_KEPT:
                 self._names.clear()
-            name = self._names[key] = found.slug if found is not None else ""
+            name = self._names[key] = workspace.slug if workspace is not None else ""
         return name
 
 

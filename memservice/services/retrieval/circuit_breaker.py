@@ -8,40 +8,40 @@ from weakref import WeakKeyDictionary
 
 from memservice.runtime import Runtime
 
-REST_SECONDS = 5.0
+OPEN_SECONDS = 5.0
 """How long. Then one query tries, and the others go on without until it had its answer."""
 
 
-class Resting:
+class CircuitBreaker:
     """Of one process, by the id of the embedder."""
 
     def __init__(self) -> None:
         self._until: dict[str, float] = {}
         self._lock = Lock()
 
-    def may_ask(self, embedder: str) -> bool:
+    def allow(self, embedder: str) -> bool:
         with self._lock:
             now = time.monotonic()
             until = self._until.get(embedder)
             if until is not None and now < until:
                 return False
             if until is not None:
-                self._until[embedder] = now + REST_SECONDS
+                self._until[embedder] = now + OPEN_SECONDS
             return True
 
-    def did_not_answer(self, embedder: str) -> None:
+    def record_failure(self, embedder: str) -> None:
         with self._lock:
-            self._until[embedder] = time.monotonic() + REST_SECONDS
+            self._until[embedder] = time.monotonic() + OPEN_SECONDS
 
-    def answered(self, embedder: str) -> None:
+    def record_success(self, embedder: str) -> None:
         with self._lock:
             self._until.pop(embedder, None)
 
 
-_known: WeakKeyDictionary[Runtime, Resting] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Runtime, CircuitBreaker] = WeakKeyDictionary()
 _lock = Lock()
 
 
-def of(rt: Runtime) -> Resting:
+def of(rt: Runtime) -> CircuitBreaker:
     with _lock:
-        return _known.setdefault(rt, Resting())
+        return _known.setdefault(rt, CircuitBreaker())

@@ -38,7 +38,7 @@ from memservice.services.retrieval.representation_text import (
     markdown,
     plain,
 )
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 SUMMARY_SHARE = 0.4
 """The share of the budget that a summary may take."""
@@ -89,66 +89,68 @@ class SessionContext:
         return None if self.known is None else markdown(self.known)
 
 
-def of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: RepresentationOptions) -> PeerContext:
+def of_peer(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, options: RepresentationOptions) -> PeerContext:
     """Representation and card of what the peer knows of the target. NotFound for a peer that does not exist."""
-    policy.require(who, workspace, peer=peer)
+    policy.require(principal, workspace_id, peer_id=peer_id)
     began = time.perf_counter()
-    remote = search.remote_vectors(rt, workspace, options.search_query, "session_context_search") if options.search_query else NOT_ASKED
-    with rt.storage.read() as view:
+    remote = search.remote_vectors(rt, workspace_id, options.search_query, "session_context_search") if options.search_query else NOT_ASKED
+    with rt.storage.read() as tx:
         # First, since it refuses scopes.
-        pair = representation.pair_for(view, who, workspace, peer, options, "query")
-        card = cards.of(view, workspace, peer, options.target)
-        known = Selection()
+        pair = representation.pair_for(tx, principal, workspace_id, peer_id, options, "query")
+        card = cards.of(tx, workspace_id, peer_id, options.target)
+        selection = Selection()
         if pair is not None:
-            known = representation.select(rt, view, pair, options, rt.settings.representation.max_tokens, remote)
-    found = PeerContext(peer, options.target or peer, known, card)
-    emit.peer_context(rt, workspace, options, found, began)
-    return found
+            selection = representation.select(rt, tx, pair, options, rt.settings.representation.max_tokens, remote)
+    peer_context = PeerContext(peer_id, options.target or peer_id, selection, card)
+    emit.peer_context(rt, workspace_id, options, peer_context, began)
+    return peer_context
 
 
-def of_session(rt: Runtime, who: Principal, workspace: str, session: str, options: SessionContextOptions) -> SessionContext:
+def of_session(rt: Runtime, principal: Principal, workspace_id: str, session_id: str, options: SessionContextOptions) -> SessionContext:
     """Summary, newest messages and, with a target, representation and card, within a budget of tokens.
 
     The budget pays for representation and card first; a summary may take 40 % of what is left, messages get all the rest.
     """
     began = time.perf_counter()
-    found = _of_session(rt, who, workspace, session, options)
-    emit.session_context(rt, workspace, options, found, began)
-    return found
+    session_context = _of_session(rt, principal, workspace_id, session_id, options)
+    emit.session_context(rt, workspace_id, options, session_context, began)
+    return session_context
 
 
-def _of_session(rt: Runtime, who: Principal, workspace: str, session: str, options: SessionContextOptions) -> SessionContext:
-    policy.require(who, workspace, session=session, member=True)
+def _of_session(rt: Runtime, principal: Principal, workspace_id: str, session_id: str, options: SessionContextOptions) -> SessionContext:
+    policy.require(principal, workspace_id, session_id=session_id, member=True)
     observer = options.peer_perspective or options.peer_target
     if observer:
-        policy.require_own_peer(who, observer)
+        policy.require_own_peer(principal, observer)
     if options.scope is not None:
-        policy.refuse_narrow(who)
-    _check(session, options)
-    policy.require_sessions(who, options.sessions or ())
+        policy.refuse_narrow(principal)
+    _check(session_id, options)
+    policy.require_sessions(principal, options.sessions or ())
     limit = rt.settings.app.get_context_max_tokens
     budget = limit if options.tokens is None else options.tokens
     if budget > limit:
         raise InvalidInput(Problem(("query", "tokens"), f"Input should be less than or equal to {limit}", "less_than_equal"))
     query = options.search_query if options.peer_target else None
-    remote = search.remote_vectors(rt, workspace, query, "session_context_search") if query else NOT_ASKED
-    with rt.storage.read() as view:
-        policy.require_memberships(view, who, options.sessions or ())
-        located = visibility.locate(view, workspace, session=session)
-        known: Selection | None = None
+    remote = search.remote_vectors(rt, workspace_id, query, "session_context_search") if query else NOT_ASKED
+    with rt.storage.read() as tx:
+        policy.require_memberships(tx, principal, options.sessions or ())
+        located = visibility.find(tx, workspace_id, session_id=session_id)
+        selection: Selection | None = None
         card: list[str] | None = None
         if options.peer_target:
-            known, card, spent = _about_target(rt, view, who, workspace, located.workspace, located.session, options, budget, remote)
+            selection, card, spent = _about_target(
+                rt, tx, principal, workspace_id, located.workspace, located.session, options, budget, remote
+            )
             budget -= spent
-        found = located.session
-        if found is None or budget <= 0:
-            return SessionContext(session, [], None, known, card)
-        summary = _summary(view, found, budget) if options.summary else None
-        messages = _tail(view, found, budget - (summary.tokens if summary else 0), summary)
-        return SessionContext(session, messages, summary, known, card)
+        session = located.session
+        if session is None or budget <= 0:
+            return SessionContext(session_id, [], None, selection, card)
+        summary = _summary(tx, session, budget) if options.summary else None
+        messages = _tail(tx, session, budget - (summary.tokens if summary else 0), summary)
+        return SessionContext(session_id, messages, summary, selection, card)
 
 
-def _check(session: str, options: SessionContextOptions) -> None:
+def _check(session_id: str, options: SessionContextOptions) -> None:
     target = options.peer_target or None
     if options.peer_perspective and not target:
         raise _refused("peer_perspective", "peer_target must be provided if peer_perspective is provided")
@@ -171,7 +173,7 @@ def _check(session: str, options: SessionContextOptions) -> None:
         problem = name_problem(name)
         if problem:
             raise InvalidInput.at("query", "sessions", index, message=problem)
-    if session not in options.sessions:
+    if session_id not in options.sessions:
         raise _refused("sessions", "sessions must contain the session of the path")
 
 
@@ -181,10 +183,10 @@ def _refused(field: str, message: str) -> InvalidInput:
 
 def _about_target(
     rt: Runtime,
-    view: View,
-    who: Principal,
-    workspace: str,
-    place: Workspace | None,
+    tx: Transaction,
+    principal: Principal,
+    workspace_id: str,
+    workspace: Workspace | None,
     session: Session | None,
     options: SessionContextOptions,
     budget: int,
@@ -195,9 +197,9 @@ def _about_target(
     found: dict[str, Peer] = {}
     observer: Peer | None = None
     allowed: tuple[int, ...] | None = None
-    caller = None if place is None else bounds_for(view, who, place)
-    if place is not None:
-        found = view.peers.by_slugs(place.key, [name for name in (target, options.peer_perspective) if name])
+    caller = None if workspace is None else bounds_for(tx, principal, workspace)
+    if workspace is not None:
+        found = tx.peers.by_slugs(workspace.key, [name for name in (target, options.peer_perspective) if name])
         validation.refuse_scope(target, found.get(target), ("query", "peer_target"))
         if options.peer_perspective:
             validation.refuse_scope(
@@ -205,22 +207,22 @@ def _about_target(
             )
         observer = found.get(options.peer_perspective or target)
         if options.scope is not None:
-            observer = scopes.find(view, place, options.scope)
-        allowed = _allowed_sessions(view, place, session, options)
+            observer = scopes.find(tx, workspace, options.scope)
+        allowed = _allowed_sessions(tx, workspace, session, options)
     elif options.scope is not None:
-        raise scopes.missing(options.scope, workspace)
-    elif options.limit_to_session or options.sessions is not None or who.is_session:
+        raise scopes.missing(options.scope, workspace_id)
+    elif options.limit_to_session or options.sessions is not None or principal.is_session:
         allowed = ()
     card: list[str] | None = None
     if allowed is None and (caller is None or caller.has_cards):
         # What a card says cannot be told apart by session, so it is left out whenever only some sessions may speak.
         if observer is None:
-            raise cards.no_observer(workspace, options.peer_perspective or target)
-        card = cards.held(view, observer, target)
+            raise cards.no_observer(workspace_id, options.peer_perspective or target)
+        card = cards.held(tx, observer, target)
     observed = found.get(target)
     selection = Selection()
     if caller is not None and observer is not None and observed is not None:
-        wanted = RepresentationOptions(
+        representation_options = RepresentationOptions(
             search_query=options.search_query,
             search_top_k=options.search_top_k,
             search_max_distance=options.search_max_distance,
@@ -230,22 +232,24 @@ def _about_target(
         # Half of a small budget at most, so that the session itself still gets a word in.
         share = min(rt.settings.representation.max_tokens, max(budget // 2, 0))
         pair = representation.pair_of(caller, observer, observed, allowed)
-        selection = representation.select(rt, view, pair, wanted, share, remote)
+        selection = representation.select(rt, tx, pair, representation_options, share, remote)
     spent = tokens.count(plain(selection)) + (tokens.count("\n".join(card)) if card else 0)
     return selection, card, spent
 
 
-def _allowed_sessions(view: View, place: Workspace, session: Session | None, options: SessionContextOptions) -> tuple[int, ...] | None:
+def _allowed_sessions(
+    tx: Transaction, workspace: Workspace, session: Session | None, options: SessionContextOptions
+) -> tuple[int, ...] | None:
     if options.limit_to_session:
         return () if session is None else (session.key,)
     if options.sessions is not None:
-        return representation.session_keys(view, place, options.sessions)
+        return representation.session_keys(tx, workspace, options.sessions)
     return None
 
 
-def _summary(view: View, session: Session, budget: int) -> Summary | None:
+def _summary(tx: Transaction, session: Session, budget: int) -> Summary | None:
     """The longer of the summaries that fit into their share of the budget."""
-    found = view.summaries.of_session(session.key)
+    found = tx.summaries.of_session(session.key)
     cap = int(budget * SUMMARY_SHARE)
     short, long = found.get(SHORT), found.get(LONG)
     if long is not None and long.tokens <= cap and long.tokens > (short.tokens if short else 0):
@@ -255,17 +259,17 @@ def _summary(view: View, session: Session, budget: int) -> Summary | None:
     return None
 
 
-def _tail(view: View, session: Session, budget: int, summary: Summary | None) -> Sequence[Message]:
+def _tail(tx: Transaction, session: Session, budget: int, summary: Summary | None) -> Sequence[Message]:
     """The newest messages whose tokens fit the budget, oldest first, back to the last one that the summary covers."""
     if budget < 0 or session.message_count == 0:
         return []
     first = 1
     if session.token_total > budget:
         # The message before the first that fits is the first one at which all that follows is within the budget.
-        before = view.messages.seq_reaching(session.key, session.token_total - budget)
+        before = tx.messages.seq_reaching(session.key, session.token_total - budget)
         first = session.message_count + 1 if before is None else before + 1
     if summary is not None:
-        covered = view.messages.by_keys([summary.message_key]).get(summary.message_key)
+        covered = tx.messages.by_keys([summary.message_key]).get(summary.message_key)
         if covered is not None:
             first = max(first, covered.seq)
-    return view.messages.run(session.key, first, session.message_count)
+    return tx.messages.run(session.key, first, session.message_count)

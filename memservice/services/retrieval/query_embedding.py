@@ -48,7 +48,7 @@ def query_vector(rt: Runtime, embedder: Embedder, text: str) -> Vector | None:
     if Capability.INLINE in embedder.capabilities:
         return _content(embedder.embed([text], "query")[0])
     rest = circuit_breaker.of(rt)
-    if not rest.may_ask(embedder.id):
+    if not rest.allow(embedder.id):
         return None
     seconds = rt.settings.search.embed_timeout_seconds
     future = _executor().submit(copy_context().run, embedder.embed, [text], "query")
@@ -56,14 +56,14 @@ def query_vector(rt: Runtime, embedder: Embedder, text: str) -> Vector | None:
         vector = future.result(seconds)[0]
     except Late:
         future.cancel()
-        rest.did_not_answer(embedder.id)
+        rest.record_failure(embedder.id)
         log.warning("the embedder %s did not answer a query within %s s: searching by text alone", embedder.id, seconds)
     except Exception as error:  # whatever a provider raises, a search still answers
         if isinstance(error, ModelFailure) and error.retryable:  # else it may be this query that it cannot take
-            rest.did_not_answer(embedder.id)
+            rest.record_failure(embedder.id)
         log.warning("the embedder %s failed on a query (%s): searching by text alone", embedder.id, type(error).__name__)
     else:
-        rest.answered(embedder.id)
+        rest.record_success(embedder.id)
         return _content(vector)
     return None
 

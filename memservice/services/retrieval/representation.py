@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from memservice.domain import tokens
 from memservice.domain.errors import InvalidInput
-from memservice.domain.filters import Node, all_of, recall_allowlist, where
+from memservice.domain.filters import Condition, all_of, equals, recall_allowlist
 from memservice.domain.records import Conclusion, Message, Peer, Workspace
 from memservice.runtime import Runtime
 from memservice.services import (
@@ -37,10 +37,10 @@ from memservice.services.retrieval.representation_text import (
     Selection,
     markdown,
 )
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 from memservice.spi.repositories.base import NEWEST
 from memservice.spi.rows import Order
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 FREQUENT = (Order("times_derived", descending=True), Order("created_at", descending=True), Order("key"))
 
@@ -69,32 +69,32 @@ class Pair:
     bounds: Bounds
 
 
-def pair_of(caller: Bounds, observer: Peer, observed: Peer, sessions: tuple[int, ...] | None = None) -> Pair:
+def pair_of(caller: Bounds, observer: Peer, observed: Peer, session_keys: tuple[int, ...] | None = None) -> Pair:
     """The memory of a pair as far as the caller may learn it, from these sessions only if there is a list of them. A list admits explicit
     conclusions only, because what was derived from several sessions carries the stamp of one."""
-    condition = where(observer_key=observer.key, observed_key=observed.key)
-    mine = caller.concluding(condition, Where(observers=(observer.key,), observed=(observed.key,)))
-    return Pair(observer, observed, mine if sessions is None else mine.among(sessions).stating_in(sessions))
+    condition = equals(observer_key=observer.key, observed_key=observed.key)
+    mine = caller.concluding(condition, IndexFilter(observers=(observer.key,), observed=(observed.key,)))
+    return Pair(observer, observed, mine if session_keys is None else mine.among(session_keys).stating_in(session_keys))
 
 
-def of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: RepresentationOptions) -> str:
+def of_peer(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, options: RepresentationOptions) -> str:
     """The representation as Markdown; empty for peers and sessions that nobody knows."""
-    return markdown(known_of_peer(rt, who, workspace, peer, options))
+    return markdown(known_of_peer(rt, principal, workspace_id, peer_id, options))
 
 
-def known_of_peer(rt: Runtime, who: Principal, workspace: str, peer: str, options: RepresentationOptions) -> Selection:
+def known_of_peer(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, options: RepresentationOptions) -> Selection:
     """What the representation is made of; nothing for peers and sessions that nobody knows."""
-    policy.require(who, workspace, peer=peer)
+    policy.require(principal, workspace_id, peer_id=peer_id)
     if options.scope is not None:
-        policy.refuse_narrow(who)
+        policy.refuse_narrow(principal)
     allowed = allowed_sessions(options)
-    remote = search.remote_vectors(rt, workspace, options.search_query, "search_memory") if options.search_query else NOT_ASKED
-    with rt.storage.read() as view:
-        policy.require_memberships(view, who, allowed or ())
-        pair = pair_for(view, who, workspace, peer, options)
+    remote = search.remote_vectors(rt, workspace_id, options.search_query, "search_memory") if options.search_query else NOT_ASKED
+    with rt.storage.read() as tx:
+        policy.require_memberships(tx, principal, allowed or ())
+        pair = pair_for(tx, principal, workspace_id, peer_id, options)
         if pair is None:
             return Selection()
-        return select(rt, view, pair, options, rt.settings.representation.max_tokens, remote)
+        return select(rt, tx, pair, options, rt.settings.representation.max_tokens, remote)
 
 
 def allowed_sessions(options: RepresentationOptions) -> list[str] | None:
@@ -103,7 +103,9 @@ def allowed_sessions(options: RepresentationOptions) -> list[str] | None:
     return [options.session] if allowed is None and options.session is not None else allowed
 
 
-def pair_for(view: View, who: Principal, workspace: str, peer: str, options: RepresentationOptions, part: str = "body") -> Pair | None:
+def pair_for(
+    tx: Transaction, principal: Principal, workspace_id: str, peer_id: str, options: RepresentationOptions, part: str = "body"
+) -> Pair | None:
     """Whose memory is asked for, and what the caller may learn of it; None where a peer does not exist. An unknown scope is NotFound.
 
     `part`: where the options stood.
@@ -111,35 +113,35 @@ def pair_for(view: View, who: Principal, workspace: str, peer: str, options: Rep
     if options.scope is not None and (options.filters or options.session):
         raise InvalidInput.at("body", "scope", message="scope cannot be combined with session_id or filters")
     allowed = allowed_sessions(options)
-    located = view.workspaces.locate(workspace, peer=peer)
-    place = located.workspace
-    if place is None:
+    located = tx.workspaces.locate(workspace_id, peer_id=peer_id)
+    workspace = located.workspace
+    if workspace is None:
         if options.scope is not None:
-            raise scopes.missing(options.scope if isinstance(options.scope, str) else options.scope[0], workspace)
+            raise scopes.missing(options.scope if isinstance(options.scope, str) else options.scope[0], workspace_id)
         return None
-    validation.refuse_scope(peer, located.peer, ("path", "peer_id"))
+    validation.refuse_scope(peer_id, located.peer, ("path", "peer_id"))
     observed = located.peer
     if options.target:
-        observed = view.peers.by_slug(place.key, options.target)
+        observed = tx.peers.by_slug(workspace.key, options.target)
         validation.refuse_scope(options.target, observed, (part, "target"))
     observer = located.peer
-    sessions = None if allowed is None else session_keys(view, place, allowed)
+    sessions = None if allowed is None else session_keys(tx, workspace, allowed)
     if isinstance(options.scope, str):
-        observer = scopes.find(view, place, options.scope)
+        observer = scopes.find(tx, workspace, options.scope)
     elif options.scope is not None:
-        sessions = scoped_sessions(view, place, options.scope)
+        sessions = scoped_sessions(tx, workspace, options.scope)
     if observer is None or observed is None:
         return None
-    return pair_of(bounds_for(view, who, place), observer, observed, sessions)
+    return pair_of(bounds_for(tx, principal, workspace), observer, observed, sessions)
 
 
-def session_keys(view: View, place: Workspace, names: Sequence[str]) -> tuple[int, ...]:
-    return tuple(session.key for session in view.sessions.by_slugs(place.key, names))
+def session_keys(tx: Transaction, workspace: Workspace, names: Sequence[str]) -> tuple[int, ...]:
+    return tuple(session.key for session in tx.sessions.by_slugs(workspace.key, names))
 
 
-def scoped_sessions(view: View, place: Workspace, names: Sequence[str]) -> tuple[int, ...]:
+def scoped_sessions(tx: Transaction, workspace: Workspace, names: Sequence[str]) -> tuple[int, ...]:
     """The union of several scopes' sessions."""
-    keys = {member.session_key for name in names for member in scopes.member_sessions(view, scopes.find(view, place, name))}
+    keys = {member.session_key for name in names for member in scopes.member_sessions(tx, scopes.find(tx, workspace, name))}
     if len(keys) > MAX_SESSIONS:
         raise InvalidInput.at("body", "scope", message=f"These scopes have {len(keys)} sessions; at most {MAX_SESSIONS} can be searched")
     return tuple(sorted(keys))
@@ -184,43 +186,43 @@ class _Basket:
             self.messages[message.key] = message
 
 
-def select(rt: Runtime, view: View, pair: Pair, options: RepresentationOptions, budget: int, remote: Remote = NOT_ASKED) -> Selection:
+def select(rt: Runtime, tx: Transaction, pair: Pair, options: RepresentationOptions, budget: int, remote: Remote = NOT_ASKED) -> Selection:
     """Choose within the bounds: at most `max_conclusions` items and, for a query, at most `budget` tokens of text."""
     if pair.bounds.no_conclusions:
         return Selection()
     basket = _Basket(options.max_conclusions, budget if options.search_query else None)
     if options.search_query:
-        _take_best(rt, view, pair, options, basket, remote)
-    workspace, condition = pair.bounds.workspace, pair.bounds.condition
+        _take_best(rt, tx, pair, options, basket, remote)
+    workspace_key, condition = pair.bounds.workspace, pair.bounds.condition
     if options.include_most_frequent and not basket.full:
         share = options.max_conclusions // (3 if options.search_query else 2)
-        for conclusion in view.conclusions.page(workspace, condition, FREQUENT, limit=share) if share else ():
+        for conclusion in tx.conclusions.page(workspace_key, condition, FREQUENT, limit=share) if share else ():
             basket.take_conclusion(conclusion)
     if not basket.full:
-        for conclusion in view.conclusions.page(workspace, condition, NEWEST, limit=options.max_conclusions):
+        for conclusion in tx.conclusions.page(workspace_key, condition, NEWEST, limit=options.max_conclusions):
             basket.take_conclusion(conclusion)
     quoted = list(basket.messages.values())
-    speakers = shown_names(view, workspace, [pair.observed]) if quoted else {}
+    speakers = shown_names(tx, workspace_key, [pair.observed]) if quoted else {}
     return Selection(list(basket.conclusions.values()), quoted, speakers)
 
 
-def _take_best(rt: Runtime, view: View, pair: Pair, options: RepresentationOptions, basket: _Basket, remote: Remote) -> None:
+def _take_best(rt: Runtime, tx: Transaction, pair: Pair, options: RepresentationOptions, basket: _Basket, remote: Remote) -> None:
     """Conclusions and what the observed peer said itself, ranked together by reciprocal rank, best first."""
     query = options.search_query or ""
     limit = min(options.search_top_k or options.max_conclusions, options.max_conclusions)
-    found = search.find_conclusions(rt, view, pair.bounds, query, limit, options.search_max_distance, remote)
+    found_conclusions = search.find_conclusions(rt, tx, pair.bounds, query, limit, options.search_max_distance, remote)
     said: list[Message] = []
     # A message has no distance that the caller's bound could be held against.
     if options.search_max_distance is None:
-        said = search.find_messages(rt, view, pair.bounds.saying(_quotable(view, pair)), query, limit, remote)
-    for rank in range(max(len(found), len(said))):
-        if rank < len(found):
-            basket.take_conclusion(found[rank].conclusion)
+        said = search.find_messages(rt, tx, pair.bounds.saying(_quotable(tx, pair)), query, limit, remote)
+    for rank in range(max(len(found_conclusions), len(said))):
+        if rank < len(found_conclusions):
+            basket.take_conclusion(found_conclusions[rank].conclusion)
         if rank < len(said):
             basket.take_message(said[rank])
 
 
-def _quotable(view: View, pair: Pair) -> Node:
+def _quotable(tx: Transaction, pair: Pair) -> Condition:
     """Messages by the observed peer, in sessions that go on, that the observer can have seen."""
-    own = all_of(where(author_key=pair.observed.key), visibility.going_on(view, pair.bounds.workspace))
-    return own if pair.observer.key == pair.observed.key else all_of(own, seen_by(view, pair.observer))
+    own = all_of(equals(author_key=pair.observed.key), visibility.visible(tx, pair.bounds.workspace))
+    return own if pair.observer.key == pair.observed.key else all_of(own, seen_by(tx, pair.observer))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 from memservice.domain.records import Space
 from memservice.runtime import Runtime
 from memservice.services.retrieval import circuit_breaker
-from memservice.spi.index_filter import Where
-from memservice.spi.storage import View
+from memservice.spi.index_filter import IndexFilter
+from memservice.spi.storage import Transaction
 from memservice.spi.vectors import VectorHit
 
 if TYPE_CHECKING:
@@ -34,22 +34,22 @@ def _executor() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="nearest")
 
 
-def nearest(
-    rt: Runtime, view: View, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+def query(
+    rt: Runtime, tx: Transaction, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
 ) -> list[VectorHit] | None:
     """As `VectorIndex.query`; None if the index is outside the storage and did not answer, now or a moment ago (which is logged)."""
     if rt.vectors_transactional:
-        return rt.vectors.query(view, space, vector, k, where, ids)
+        return rt.vectors.query(tx, space, vector, k, index_filter, ids)
     rest = circuit_breaker.of(rt)
-    if not rest.may_ask(INDEX):
+    if not rest.allow(INDEX):
         return None
     seconds = rt.settings.vector_store.query_timeout_seconds
-    with view.pause():
-        hits = _hits(seconds, lambda: rt.vectors.query(None, space, vector, k, where, ids))
+    with tx.released():
+        hits = _hits(seconds, lambda: rt.vectors.query(None, space, vector, k, index_filter, ids))
     if hits is None:
-        rest.did_not_answer(INDEX)
+        rest.record_failure(INDEX)
     else:
-        rest.answered(INDEX)
+        rest.record_success(INDEX)
     return hits
 
 

@@ -15,13 +15,13 @@ from memservice.reasoning import choice
 from memservice.runtime import Runtime
 from memservice.services.tasks.outbox import REPRESENTATION
 from memservice.spi.capabilities import Capability
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 ENOUGH_MESSAGES = 200
 """So many messages are enough, however short they are."""
 
 
-def gathers(rt: Runtime) -> bool:
+def is_enabled(rt: Runtime) -> bool:
     """Do messages wait at all in this installation?"""
     deriver = rt.settings.deriver
     if deriver.flush_enabled or not deriver.representation_batch_work_unit_target_tokens:
@@ -29,9 +29,9 @@ def gathers(rt: Runtime) -> bool:
     return rt.reasoner_can(choice.DERIVE, Capability.COSTLY)
 
 
-def waiting(rt: Runtime, tasks: Sequence[Task]) -> list[Task]:
+def delay(rt: Runtime, tasks: Sequence[Task]) -> list[Task]:
     """The tasks of new messages, before they are stored, with the time until which they wait."""
-    if not gathers(rt):
+    if not is_enabled(rt):
         return list(tasks)
     seconds = rt.settings.deriver.representation_batch_max_age_seconds
     return [replace(task, not_before=_until(task, seconds)) if task.kind == REPRESENTATION else task for task in tasks]
@@ -41,27 +41,27 @@ def _until(task: Task, seconds: float) -> datetime:
     return task.created_at + timedelta(seconds=seconds) if seconds else NEVER
 
 
-def look(rt: Runtime, view: View, tasks: Sequence[Task]) -> None:
+def release_if_full(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> None:
     """Let the units of tasks that were just stored be ready if enough waits in them. Reads no more than a batch's worth of each."""
     now = rt.clock()
     for unit in dict.fromkeys(task.unit for task in tasks if task.kind == REPRESENTATION and task.not_before > now):
-        pending = view.tasks.pending(unit, ENOUGH_MESSAGES)
+        pending = tx.tasks.pending(unit, ENOUGH_MESSAGES)
         # A unit whose first task is due, or backs off, is somebody's already: what comes now is done along.
-        if pending and pending[0].attempts == 0 and pending[0].not_before > now and _is_enough(rt, view, pending):
-            view.tasks.hasten(pending[0])
+        if pending and pending[0].attempts == 0 and pending[0].not_before > now and _is_enough(rt, tx, pending):
+            tx.tasks.make_due_if_untried(pending[0])
 
 
-def _is_enough(rt: Runtime, view: View, pending: Sequence[Task]) -> bool:
+def _is_enough(rt: Runtime, tx: Transaction, pending: Sequence[Task]) -> bool:
     if len(pending) >= ENOUGH_MESSAGES:
         return True
-    messages = view.messages.by_keys([task.message_key for task in pending if task.message_key is not None])
+    messages = tx.messages.by_keys([task.message_key for task in pending if task.message_key is not None])
     target = rt.settings.deriver.representation_batch_work_unit_target_tokens
     return sum(message.tokens for message in messages.values()) >= target
 
 
 def release(rt: Runtime) -> int:
     """Where messages do not wait any more, since the settings changed, those that still do become due; returns how many."""
-    if gathers(rt):
+    if is_enabled(rt):
         return 0
     now = rt.clock()
-    return rt.storage.write(lambda view: view.tasks.hasten_all(REPRESENTATION, now))
+    return rt.storage.write(lambda tx: tx.tasks.make_all_due(REPRESENTATION, now))

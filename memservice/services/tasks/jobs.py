@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memservice.domain.errors import Conflict, NotFound
-from memservice.domain.filters import all_of, where
-from memservice.domain.filters.ast import Compare, Node, Not
+from memservice.domain.filters import all_of, equals
+from memservice.domain.filters.ast import Compare, Condition, Not
 from memservice.domain.records import DONE, FAILED, PENDING, Peer, Session, Task, Workspace
 from memservice.runtime import Runtime
 from memservice.services import workspaces
@@ -19,10 +19,10 @@ from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.tasks import outbox
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 STATES = (PENDING, DONE, FAILED)
-AT_ONCE = 500
+BATCH_SIZE = 500
 """Tasks that are changed in one transaction."""
 CANCELLED = "Cancelled: by an operator"
 CLAIM_SECONDS = 30.0
@@ -42,7 +42,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Which:
+class JobFilter:
     """Tasks that have all of these; None for any."""
 
     workspace: str | None = None
@@ -57,126 +57,126 @@ class Retried:
     """How many tasks are to be tried again."""
 
 
-def page(rt: Runtime, who: Principal, which: Which, paging: Paging) -> Page[Job]:
+def page(rt: Runtime, principal: Principal, which: JobFilter, paging: Paging) -> Page[Job]:
     """Newest first. Raises `NotFound` for a workspace that there is not."""
-    _require(who, which)
-    with rt.storage.read() as view:
-        condition = _condition(view, which)
-        return _page(rt, view, condition, paging, "created_at")
+    _require(principal, which)
+    with rt.storage.read() as tx:
+        condition = _condition(tx, which)
+        return _page(rt, tx, condition, paging, "created_at")
 
 
-def failures(rt: Runtime, who: Principal, workspace: str, paging: Paging) -> Page[Job]:
+def failures(rt: Runtime, principal: Principal, workspace_id: str, paging: Paging) -> Page[Job]:
     """The workspace's tasks that rest as failed, the latest failure first. Events that an endpoint never took are its dead letters
     (`webhooks.dead_letters`) and not among them. Nothing for a workspace that there is not."""
-    policy.require(who, workspace)
-    with rt.storage.read() as view:
-        place = view.workspaces.by_slug(workspace)
-        if place is None:
+    policy.require(principal, workspace_id)
+    with rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(workspace_id)
+        if workspace is None:
             return Page([], 0, paging.page, paging.size)
-        return _page(rt, view, _failed(place), paging, "finished_at")
+        return _page(rt, tx, _failed(workspace), paging, "finished_at")
 
 
-def show(rt: Runtime, who: Principal, uid: str) -> Job:
-    policy.require_admin(who)
-    with rt.storage.read() as view:
-        found = view.tasks.by_uid(uid)
-        if found is None:
+def show(rt: Runtime, principal: Principal, uid: str) -> Job:
+    policy.require_admin(principal)
+    with rt.storage.read() as tx:
+        task = tx.tasks.by_uid(uid)
+        if task is None:
             raise _unknown(uid)
-        return _told(rt, view, [found])[0]
+        return _described(rt, tx, [task])[0]
 
 
-def retry_failures(rt: Runtime, who: Principal, workspace: str, uids: Sequence[str] | None = None) -> int:
+def retry_failures(rt: Runtime, principal: Principal, workspace_id: str, uids: Sequence[str] | None = None) -> int:
     """Give failed tasks of a workspace all their tries again: those of these ids, or all. Returns how many.
 
     Raises `NotFound` for an id that is none of the workspace's failures; then none is tried.
     """
-    policy.require(who, workspace)
-    with rt.storage.read() as view:
-        place = view.workspaces.by_slug(workspace)
-    if place is None:
+    policy.require(principal, workspace_id)
+    with rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(workspace_id)
+    if workspace is None:
         if uids is None:
             return 0
-        raise workspaces.not_found(workspace)
-    return _retry(rt, _failed(place), uids, f"among the failures of workspace {workspace}")
+        raise workspaces.not_found(workspace_id)
+    return _retry(rt, _failed(workspace), uids, f"among the failures of workspace {workspace_id}")
 
 
-def retry(rt: Runtime, who: Principal, which: Which, uids: Sequence[str] | None = None) -> int:
+def retry(rt: Runtime, principal: Principal, which: JobFilter, uids: Sequence[str] | None = None) -> int:
     """As `retry_failures`, for failed tasks of any kind and place."""
-    _require(who, which)
-    with rt.storage.read() as view:
-        condition = all_of(_condition(view, which), where(state=FAILED))
+    _require(principal, which)
+    with rt.storage.read() as tx:
+        condition = all_of(_condition(tx, which), equals(state=FAILED))
     return _retry(rt, condition, uids, "among the failed ones")
 
 
-def cancel(rt: Runtime, who: Principal, which: Which, uids: Sequence[str] | None = None) -> int:
+def cancel(rt: Runtime, principal: Principal, which: JobFilter, uids: Sequence[str] | None = None) -> int:
     """Let pending tasks rest as failed, so that they are not done unless they are retried. Returns how many.
 
     Raises `NotFound` for an id that is none of a pending task, and `Conflict` if a unit is being worked on: then what was cancelled before
     that stays cancelled.
     """
-    _require(who, which)
-    with rt.storage.read() as view:
-        condition = all_of(_condition(view, which), where(state=PENDING))
-        chosen = _chosen(view, condition, uids, "among the pending ones")
+    _require(principal, which)
+    with rt.storage.read() as tx:
+        condition = all_of(_condition(tx, which), equals(state=PENDING))
+        chosen = _chosen(tx, condition, uids, "among the pending ones")
         units = list(dict.fromkeys(task.unit for task in chosen))
     keys = tuple(task.key for task in chosen)
-    return sum(rt.storage.write(lambda view, unit=unit: _cancel(rt, view, unit, keys)) for unit in units)  # type: ignore[misc]
+    return sum(rt.storage.write(lambda tx, unit=unit: _cancel(rt, tx, unit, keys)) for unit in units)  # type: ignore[misc]
 
 
-def purge(rt: Runtime, who: Principal, which: Which, before: datetime | None = None) -> int:
+def purge(rt: Runtime, principal: Principal, which: JobFilter, before: datetime | None = None) -> int:
     """Erase tasks that rest: failed ones, or what `which.state` says; only those that came to rest before then. Returns how many.
 
     Raises `Conflict` for pending ones: what is not to be done is cancelled first.
     """
-    _require(who, which)
+    _require(principal, which)
     if which.state == PENDING:
         raise Conflict("pending tasks are work that was promised: cancel them first, then purge the failed ones")
     until = before or rt.clock()
-    with rt.storage.read() as view:
-        condition = all_of(_condition(view, which), where(state=which.state or FAILED), Compare("finished_at", "lte", until))
+    with rt.storage.read() as tx:
+        condition = all_of(_condition(tx, which), equals(state=which.state or FAILED), Compare("finished_at", "lte", until))
 
-    def erase(view: View) -> int:
-        keys = tuple(task.key for task in view.rows.page(Task, condition, limit=AT_ONCE))
-        return view.rows.delete(Task, where(key=keys)) if keys else 0
+    def erase(tx: Transaction) -> int:
+        keys = tuple(task.key for task in tx.rows.page(Task, condition, limit=BATCH_SIZE))
+        return tx.rows.delete(Task, equals(key=keys)) if keys else 0
 
     return sum(_until_none(lambda: rt.storage.write(erase)))
 
 
-def _require(who: Principal, which: Which) -> None:
+def _require(principal: Principal, which: JobFilter) -> None:
     if which.workspace is None:
-        policy.require_admin(who)
+        policy.require_admin(principal)
     else:
-        policy.require(who, which.workspace)
+        policy.require(principal, which.workspace)
 
 
-def _condition(view: View, which: Which) -> Node:
+def _condition(tx: Transaction, which: JobFilter) -> Condition:
     given = {name: value for name in ("kind", "state", "unit") if (value := getattr(which, name)) is not None}
     if which.workspace is not None:
-        place = view.workspaces.by_slug(which.workspace)
-        if place is None:
+        workspace = tx.workspaces.by_slug(which.workspace)
+        if workspace is None:
             raise workspaces.not_found(which.workspace)
-        given["workspace_key"] = place.key
-    return where(**given)
+        given["workspace_key"] = workspace.key
+    return equals(**given)
 
 
-def _failed(place: Workspace) -> Node:
-    return all_of(where(workspace_key=place.key, state=FAILED), Not(where(kind=outbox.WEBHOOK)))
+def _failed(workspace: Workspace) -> Condition:
+    return all_of(equals(workspace_key=workspace.key, state=FAILED), Not(equals(kind=outbox.WEBHOOK)))
 
 
-def _retry(rt: Runtime, condition: Node, uids: Sequence[str] | None, among: str) -> int:
+def _retry(rt: Runtime, condition: Condition, uids: Sequence[str] | None, among: str) -> int:
     began = rt.clock()
     if uids is not None:
 
-        def these(view: View) -> int:
-            return view.tasks.retry([task.key for task in _chosen(view, condition, uids, among)])
+        def these(tx: Transaction) -> int:
+            return tx.tasks.retry([task.key for task in _chosen(tx, condition, uids, among)])
 
         return rt.storage.write(these)
     # Those that fail again meanwhile are not taken up a second time.
     old = all_of(condition, Compare("finished_at", "lte", began))
 
-    def some(view: View) -> int:
-        keys = [task.key for task in view.rows.page(Task, old, limit=AT_ONCE)]
-        return view.tasks.retry(keys) if keys else 0
+    def some(tx: Transaction) -> int:
+        keys = [task.key for task in tx.rows.page(Task, old, limit=BATCH_SIZE)]
+        return tx.tasks.retry(keys) if keys else 0
 
     return sum(_until_none(lambda: rt.storage.write(some)))
 
@@ -186,42 +186,42 @@ def _until_none(change: Callable[[], int]) -> Iterable[int]:
         yield changed
 
 
-def _chosen(view: View, condition: Node, uids: Sequence[str] | None, among: str) -> list[Task]:
+def _chosen(tx: Transaction, condition: Condition, uids: Sequence[str] | None, among: str) -> list[Task]:
     if uids is None:
-        return view.rows.page(Task, condition)
-    found = {task.uid: task for task in view.rows.page(Task, all_of(where(uid=tuple(uids)), condition))} if uids else {}
+        return tx.rows.page(Task, condition)
+    found = {task.uid: task for task in tx.rows.page(Task, all_of(equals(uid=tuple(uids)), condition))} if uids else {}
     for uid in uids:
         if uid not in found:
             raise _unknown(uid, among)
     return list(found.values())
 
 
-def _cancel(rt: Runtime, view: View, unit: str, keys: Sequence[int]) -> int:
+def _cancel(rt: Runtime, tx: Transaction, unit: str, keys: Sequence[int]) -> int:
     # Claimed for the moment, so that nobody is at work on what is cancelled.
     now = rt.clock()
-    lease = view.tasks.claim(unit, "an operator", now, CLAIM_SECONDS)
+    lease = tx.tasks.claim(unit, "an operator", now, CLAIM_SECONDS)
     if lease is None:
         raise Conflict(f"the unit {unit} is being worked on: what is in hand cannot be cancelled; try again when it is done or has failed")
-    number = view.rows.change(Task, where(unit=unit, key=tuple(keys), state=PENDING), state=FAILED, last_error=CANCELLED, finished_at=now)
-    view.tasks.release(lease)
+    number = tx.rows.change(Task, equals(unit=unit, key=tuple(keys), state=PENDING), state=FAILED, last_error=CANCELLED, finished_at=now)
+    tx.tasks.release(lease)
     return number
 
 
-def _page(rt: Runtime, view: View, condition: Node, paging: Paging, by: str) -> Page[Job]:
+def _page(rt: Runtime, tx: Transaction, condition: Condition, paging: Paging, by: str) -> Page[Job]:
     order = paging.order(by, newest_first=True)
     return read_page(
         paging,
-        lambda: _told(rt, view, view.rows.page(Task, condition, order, paging.size, paging.offset)),
-        lambda: view.rows.count(Task, condition),
+        lambda: _described(rt, tx, tx.rows.page(Task, condition, order, paging.size, paging.offset)),
+        lambda: tx.rows.count(Task, condition),
     )
 
 
-def _told(rt: Runtime, view: View, tasks: Sequence[Task]) -> list[Job]:
+def _described(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> list[Job]:
     now = rt.clock()
-    held = {lease.unit for lease in view.tasks.leases() if lease.expires_at > now}
-    peers = _by_key(view, Peer, [key for task in tasks for key in (task.observer_key, task.observed_key)])
-    sessions = _by_key(view, Session, [task.session_key for task in tasks])
-    places = _by_key(view, Workspace, [task.workspace_key for task in tasks])
+    held = {lease.unit for lease in tx.tasks.leases() if lease.expires_at > now}
+    peers = _by_key(tx, Peer, [key for task in tasks for key in (task.observer_key, task.observed_key)])
+    sessions = _by_key(tx, Session, [task.session_key for task in tasks])
+    places = _by_key(tx, Workspace, [task.workspace_key for task in tasks])
     return [
         Job(
             task,
@@ -235,10 +235,10 @@ def _told(rt: Runtime, view: View, tasks: Sequence[Task]) -> list[Job]:
     ]
 
 
-def _by_key(view: View, record: type[Peer | Session | Workspace], keys: Iterable[int | None]) -> dict[int | None, str]:
+def _by_key(tx: Transaction, record: type[Peer | Session | Workspace], keys: Iterable[int | None]) -> dict[int | None, str]:
     """The names of rows, by their keys."""
     wanted = tuple(sorted({key for key in keys if key is not None}))
-    return {row.key: row.slug for row in view.rows.page(record, where(key=wanted))} if wanted else {}
+    return {row.key: row.slug for row in tx.rows.page(record, equals(key=wanted))} if wanted else {}
 
 
 def _unknown(uid: str, among: str = "") -> NotFound:

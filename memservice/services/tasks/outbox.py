@@ -29,16 +29,16 @@ from memservice.domain.records import (
 from memservice.runtime import Runtime
 from memservice.telemetry.context import request_id
 
-REPRESENTATION, SUMMARY, DREAM, EMBED, FORGET = "representation", "summary", "dream", "embed", "forget"
+REPRESENTATION, SUMMARY, DREAM, EMBED, DELETE_VECTORS = "representation", "summary", "dream", "embed", "forget"
 SCOPE_BACKFILL, SCOPE_REMOVAL, ERASE = "scope_backfill", "scope_removal", "erase"
 INDEX = "index"
-MEND = "mend"
+REPAIR = "mend"
 
 WEBHOOK = "webhook"
 DREAM_TIMER = "dream_timer"
 """Waits until a pair of peers is quiet, then makes a dream due. A kind of its own: nobody who waits for the queue waits for it."""
 
-KINDS = (REPRESENTATION, SUMMARY, DREAM, DREAM_TIMER, EMBED, INDEX, FORGET, MEND, SCOPE_BACKFILL, SCOPE_REMOVAL, WEBHOOK, ERASE)
+KINDS = (REPRESENTATION, SUMMARY, DREAM, DREAM_TIMER, EMBED, INDEX, DELETE_VECTORS, REPAIR, SCOPE_BACKFILL, SCOPE_REMOVAL, WEBHOOK, ERASE)
 
 USER_FACING = (REPRESENTATION, SUMMARY, DREAM)
 """Kinds that queue status counts; the others are the service's own business."""
@@ -65,8 +65,8 @@ def after_messages(
         if config is None:
             config = resolved[id(given)] = resolve(rt.defaults, given, session.configuration, workspace.configuration)
         if config.reasoning and _is_observed(authors[message.author_key], by_peer.get(message.author_key)):
-            observers = [message.author_key, *(key for key in observing if key != message.author_key)]
-            tasks.append(_representation(rt, message, observers, config))
+            observer_keys = [message.author_key, *(key for key in observing if key != message.author_key)]
+            tasks.append(_representation(rt, message, observer_keys, config))
         if config.summary:
             kinds = [kind for kind, every in _intervals(config) if message.seq % every == 0]
             tasks.extend([_summary(rt, message, kinds, config)] if kinds else [])
@@ -95,7 +95,7 @@ def _task(rt: Runtime, kind: str, **fields: Any) -> Task:
     return replace(task, unit=unit_of(task))
 
 
-LONGEST_PAUSE = timedelta(hours=5)
+MAX_PAUSE = timedelta(hours=5)
 """No failure pauses a task for longer: webhooks, which pause longest, do for not quite so long."""
 CENTURY_SECONDS = 100 * 365 * 86_400.0
 
@@ -103,7 +103,7 @@ CENTURY_SECONDS = 100 * 365 * 86_400.0
 def latest(rt: Runtime) -> datetime:
     """The latest `not_before` that a task may have been given by now. One that is later was given by a clock that was ahead: it is due."""
     longest = max(
-        LONGEST_PAUSE.total_seconds(),
+        MAX_PAUSE.total_seconds(),
         rt.settings.dream.idle_timeout_minutes * 60,
         rt.settings.dream.min_hours_between_dreams * 3_600,
         rt.settings.deriver.representation_batch_max_age_seconds,
@@ -130,7 +130,7 @@ _UNITS: Mapping[str, Callable[[Task], tuple[object, ...]]] = {
 }
 """What a unit of each kind is: tasks that agree on this are worked on one after the other."""
 
-_IN_UNIT_OF = {FORGET: EMBED, MEND: EMBED, SCOPE_REMOVAL: SCOPE_BACKFILL}
+_IN_UNIT_OF = {DELETE_VECTORS: EMBED, REPAIR: EMBED, SCOPE_REMOVAL: SCOPE_BACKFILL}
 """Kinds that undo what another does, and so have to keep its order."""
 
 
@@ -146,7 +146,7 @@ def workspace_of(unit: str) -> str:
     return about[0] if about and kind != ERASE else ""
 
 
-def _representation(rt: Runtime, message: Message, observers: list[int], config: Resolved) -> Task:
+def _representation(rt: Runtime, message: Message, observer_keys: list[int], config: Resolved) -> Task:
     return _task(
         rt,
         REPRESENTATION,
@@ -155,7 +155,7 @@ def _representation(rt: Runtime, message: Message, observers: list[int], config:
         observed_key=message.author_key,
         message_key=message.key,
         # Frozen now: what held when the message came is what counts when it is worked on.
-        payload={"observers": observers, "instructions": config.instructions.get("reasoning")},
+        payload={"observers": observer_keys, "instructions": config.instructions.get("reasoning")},
     )
 
 
@@ -170,30 +170,30 @@ def _summary(rt: Runtime, message: Message, kinds: list[str], config: Resolved) 
     )
 
 
-def embed(rt: Runtime, kind: str, workspace: int, keys: Sequence[int], like: Sequence[int] = ()) -> Task:
+def embed(rt: Runtime, kind: str, workspace_key: int, keys: Sequence[int], like: Sequence[int] = ()) -> Task:
     """Give rows their vectors, where the embedder or the index is not one for the request path.
 
     `like`: for each of `keys` the row whose text it has, so that a vector which is there already need not be made again.
     """
     payload = {"kind": kind, "keys": list(keys)} | ({"like": list(like)} if like else {})
-    return _task(rt, EMBED, workspace_key=workspace, payload=payload)
+    return _task(rt, EMBED, workspace_key=workspace_key, payload=payload)
 
 
-def index(rt: Runtime, workspace: int, keys: Sequence[int]) -> Task:
+def index(rt: Runtime, workspace_key: int, keys: Sequence[int]) -> Task:
     """Make messages findable by their text, where they are too many for the write that stores them."""
-    return _task(rt, INDEX, workspace_key=workspace, payload={"keys": list(keys)})
+    return _task(rt, INDEX, workspace_key=workspace_key, payload={"keys": list(keys)})
 
 
-def forget(rt: Runtime, kind: str, workspace: int, keys: Sequence[int]) -> Task:
+def delete_vectors(rt: Runtime, kind: str, workspace_key: int, keys: Sequence[int]) -> Task:
     """Take rows out of a vector index that lives outside the storage, after they were given to it: in the unit of `embed`."""
-    task = embed(rt, kind, workspace, keys)
-    return replace(task, kind=FORGET)
+    task = embed(rt, kind, workspace_key, keys)
+    return replace(task, kind=DELETE_VECTORS)
 
 
-def mend(rt: Runtime, kind: str, workspace: int, keys: Sequence[int], orphans: Sequence[int]) -> Task:
+def repair(rt: Runtime, kind: str, workspace_key: int, keys: Sequence[int], orphans: Sequence[int]) -> Task:
     """Give rows the vectors that they lack, and take out vectors whose rows are gone: in the unit of `embed`."""
-    task = embed(rt, kind, workspace, keys)
-    return replace(task, kind=MEND, payload={**task.payload, "orphans": list(orphans)})
+    task = embed(rt, kind, workspace_key, keys)
+    return replace(task, kind=REPAIR, payload={**task.payload, "orphans": list(orphans)})
 
 
 def scope_backfill(rt: Runtime, scope: Peer, session: Session) -> Task:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from memservice.domain.filters import FALSE, TRUE, Node, all_of, where
+from memservice.domain.filters import FALSE, TRUE, Condition, all_of, equals
 from memservice.domain.filters.ast import Any_, Contains
 from memservice.domain.records import PENDING
 from memservice.runtime import Runtime
@@ -12,7 +12,7 @@ from memservice.services import visibility
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.tasks import outbox
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 
 @dataclass(slots=True)
@@ -38,39 +38,44 @@ class QueueStatus:
 
 
 def status(
-    rt: Runtime, who: Principal, workspace: str, observer: str | None = None, sender: str | None = None, session: str | None = None
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    observer: str | None = None,
+    sender: str | None = None,
+    session_id: str | None = None,
 ) -> QueueStatus:
     """Counts of the tasks that users wait for. `observer` and `sender` are ORed; unknown names count nothing."""
-    policy.require(who, workspace)
+    policy.require(principal, workspace_id)
     answer = QueueStatus()
-    with rt.storage.read() as view:
-        located = visibility.locate(view, workspace, session=session or None)
-        if located.workspace is None or (session and located.session is None):
+    with rt.storage.read() as tx:
+        located = visibility.find(tx, workspace_id, session_id=session_id or None)
+        if located.workspace is None or (session_id and located.session is None):
             return answer
-        condition = _concerning(view, located.workspace.key, observer or None, sender or None)
+        condition = _concerning(tx, located.workspace.key, observer or None, sender or None)
         if located.session is not None:
-            condition = all_of(condition, where(session_key=located.session.key))
-        counts = view.tasks.counts(located.workspace.key, outbox.USER_FACING, rt.clock(), condition)
+            condition = all_of(condition, equals(session_key=located.session.key))
+        counts = tx.tasks.counts(located.workspace.key, outbox.USER_FACING, rt.clock(), condition)
         keys = sorted({count.session_key for count in counts if count.session_key is not None})
-        found = {row.key: row for row in view.sessions.by_keys(keys)}
+        found = {row.key: row for row in tx.sessions.by_keys(keys)}
     by_session: dict[str, QueueStatus] = {}
     for count in counts:
         answer.add(count.state, count.working, count.tasks)
         row = None if count.session_key is None else found.get(count.session_key)
         if row is not None:
             by_session.setdefault(row.uid, QueueStatus(row.uid)).add(count.state, count.working, count.tasks)
-    answer.sessions = by_session if by_session and not session else None
+    answer.sessions = by_session if by_session and not session_id else None
     return answer
 
 
-def _concerning(view: View, workspace: int, observer: str | None, sender: str | None) -> Node:
+def _concerning(tx: Transaction, workspace_key: int, observer: str | None, sender: str | None) -> Condition:
     if observer is None and sender is None:
         return TRUE
-    peers = view.peers.by_slugs(workspace, [name for name in (observer, sender) if name])
-    parts: list[Node] = []
+    peers = tx.peers.by_slugs(workspace_key, [name for name in (observer, sender) if name])
+    parts: list[Condition] = []
     if observer in peers:
         key = peers[observer].key
-        parts += [where(observer_key=key), Contains("payload", {"observers": [key]})]
+        parts += [equals(observer_key=key), Contains("payload", {"observers": [key]})]
     if sender in peers:
-        parts.append(where(observed_key=peers[sender].key))
+        parts.append(equals(observed_key=peers[sender].key))
     return Any_(tuple(parts)) if parts else FALSE

@@ -16,7 +16,7 @@ from memservice.services.transfer import (
     tasks,
 )
 from memservice.services.transfer.lines import Line, UnreadableExport, read_moment
-from memservice.services.transfer.record_formats import Shape
+from memservice.services.transfer.record_formats import RecordFormat
 
 UID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 DIMENSION_MAX = 65_536
@@ -39,19 +39,19 @@ _WORDS: Mapping[tuple[str, str], Collection[str]] = {
 """Fields that hold one of a few words. Others would be rows that nobody sees, or that nobody can work on."""
 
 
-def require_row(shape: Shape, line: Line) -> None:
+def require_row(record_format: RecordFormat, line: Line) -> None:
     """Raises UnreadableExport unless every field that is read of this line is there and of its type."""
-    for name, fits, wanted in _fields(shape):
+    for name, fits, wanted in _fields(record_format):
         if name not in line:
-            raise UnreadableExport(f"a row of {shape.name} has no `{name}`")
+            raise UnreadableExport(f"a row of {record_format.name} has no `{name}`")
         if not fits(line[name]):
-            raise _wrong(shape, name, line[name], f"must be {wanted}")
-    if "slug" in shape.plain:
-        _require_slug(shape, line)
-    if shape.record is r.Task:
+            raise _wrong(record_format, name, line[name], f"must be {wanted}")
+    if "slug" in record_format.plain:
+        _require_slug(record_format, line)
+    if record_format.record is r.Task:
         _require_payload(line)
-    if shape.record is r.Space and not 0 < line["dimension"] <= DIMENSION_MAX:
-        raise _wrong(shape, "dimension", line["dimension"], f"must be from 1 to {DIMENSION_MAX}")
+    if record_format.record is r.Space and not 0 < line["dimension"] <= DIMENSION_MAX:
+        raise _wrong(record_format, "dimension", line["dimension"], f"must be from 1 to {DIMENSION_MAX}")
 
 
 def require_vector(line: Line) -> None:
@@ -72,7 +72,7 @@ def require_name(name: object) -> str:
     return name
 
 
-def _require_slug(shape: Shape, line: Line) -> None:
+def _require_slug(record_format: RecordFormat, line: Line) -> None:
     """No peer passes for a scope: its name cannot hold the dot that theirs have."""
     slug: str = line["slug"]
     if line.get("kind") == r.SCOPE:
@@ -81,7 +81,7 @@ def _require_slug(shape: Shape, line: Line) -> None:
     else:
         problem = name_problem(slug)
     if problem is not None:
-        raise _wrong(shape, "slug", slug, f"cannot be an id: {problem}")
+        raise _wrong(record_format, "slug", slug, f"cannot be an id: {problem}")
 
 
 def _require_payload(line: Line) -> None:
@@ -96,30 +96,30 @@ def _require_payload(line: Line) -> None:
         raise UnreadableExport(f"a task of kind {kind!r} needs the texts {', '.join(texts)}")
 
 
-def _wrong(shape: Shape, name: str, value: object, what: str) -> UnreadableExport:
-    return UnreadableExport(f"a row of {shape.name} has the `{name}` {shown(value)!r}, which {what}")
+def _wrong(record_format: RecordFormat, name: str, value: object, what: str) -> UnreadableExport:
+    return UnreadableExport(f"a row of {record_format.name} has the `{name}` {shown(value)!r}, which {what}")
 
 
 _Fits = Callable[[Any], bool]
 
 
 @cache
-def _fields(shape: Shape) -> list[tuple[str, _Fits, str]]:
+def _fields(record_format: RecordFormat) -> list[tuple[str, _Fits, str]]:
     """Every field that is read of a line of this kind: its name, whether a value fits it, and what would."""
-    hints = get_type_hints(shape.record)
+    hints = get_type_hints(record_format.record)
     found: list[tuple[str, _Fits, str]] = []
-    for field in shape.plain:
-        words = _WORDS.get((shape.name, field))
+    for field in record_format.plain:
+        words = _WORDS.get((record_format.name, field))
         if words is not None:
             found.append((field, _one_of(words), f"one of {', '.join(words)}"))
         elif field == "uid":
             found.append((field, _uid, "a uid"))
         else:
             found.append((field, *_type(hints[field])))
-    for field in shape.references:
+    for field in record_format.references:
         fits, wanted = (_none_or(_uid), "the uid of a row, or null") if type(None) in _parts(hints[field]) else (_uid, "the uid of a row")
         found.append((record_formats.name_of(field), fits, wanted))
-    found += [(record_formats.name_of(field), _list_of(_uid), "a list of uids") for field in shape.lists]
+    found += [(record_formats.name_of(field), _list_of(_uid), "a list of uids") for field in record_format.lists]
     return found
 
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 from memservice.domain.errors import Conflict, MemserviceError
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, Fact, Workspace
 from memservice.runtime import Runtime
 from memservice.services.tasks import outbox
 from memservice.services.transfer import export, importing
-from memservice.services.transfer.export import Wanted
+from memservice.services.transfer.export import ExportOptions
 from memservice.services.transfer.importing import Report
 from memservice.services.transfer.lines import END, HEADER, Line, Sum, parsed, read_vector
 from memservice.services.transfer.record_formats import (
@@ -34,24 +34,24 @@ class Different(MemserviceError):
 
 def workspaces(rt: Runtime) -> list[str]:
     """The names of all workspaces, oldest first."""
-    with rt.storage.read() as view:
-        return [workspace.slug for workspace in view.rows.page(Workspace, where(state=ACTIVE))]
+    with rt.storage.read() as tx:
+        return [workspace.slug for workspace in tx.rows.page(Workspace, equals(state=ACTIVE))]
 
 
 def require_two(origin: Runtime, target: Runtime) -> None:
     """Raises Conflict if both work on one storage, by whatever names they reach it. The target has its schema."""
     mark = new_uid()
-    target.storage.write(lambda view: view.facts.set(MARK, mark))
+    target.storage.write(lambda tx: tx.facts.set(MARK, mark))
     try:
-        with origin.storage.read() as view:
-            same = view.facts.get(MARK) == mark
+        with origin.storage.read() as tx:
+            same = tx.facts.get(MARK) == mark
     finally:
-        target.storage.write(lambda view: view.rows.delete(Fact, where(name=MARK)))
+        target.storage.write(lambda tx: tx.rows.delete(Fact, equals(name=MARK)))
     if same:
         raise Conflict("the settings to copy from and those to copy to lead to the same storage: there is nothing to copy")
 
 
-def copy(lines: Iterator[bytes], target: Runtime, workspace: str, wanted: Wanted) -> Report:
+def copy(lines: Iterator[bytes], target: Runtime, workspace_id: str, export_options: ExportOptions) -> Report:
     """Store the lines of an export, then export the copy and compare, kind by kind: rows by checksum, vectors by their direction.
 
     Raises Different where the copy holds something else: because the original changed meanwhile, or the target had rows of its own.
@@ -60,22 +60,23 @@ def copy(lines: Iterator[bytes], target: Runtime, workspace: str, wanted: Wanted
     report = importing.load(target, original.watched(lines))
     if report.away is not None:
         raise Different(
-            f"the copy of {workspace!r} lacks {report.later} vectors, as the target's index is away ({report.away}). Everything else was "
-            f"stored, and tasks make them when it is back; copy again then to compare"
+            f"the copy of {workspace_id!r} lacks {report.later} vectors, as the target's index is away ({report.away}). Everything "
+            "else was "
+            "stored, and tasks make them when it is back; copy again then to compare"
         )
     if report.others:
         which = "; ".join(
             f"{o.number} vectors of kind {o.kind} by {o.embedder}, where the target has them by {o.here}" for o in report.others
         )
         raise Different(
-            f"the copy of {workspace!r} could not take {which}. Everything else was stored; bring both to one embedder with "
-            f"`memservice reembed --workspace {workspace} --to NAME`, then copy again to compare"
+            f"the copy of {workspace_id!r} could not take {which}. Everything else was stored; bring both to one embedder with "
+            f"`memservice reembed --workspace {workspace_id} --to NAME`, then copy again to compare"
         )
-    for _ in there.watched(export.lines(target, report.workspace, wanted)):
+    for _ in there.watched(export.lines(target, report.workspace, export_options)):
         pass
     if different := original.differs_from(there):
         raise Different(
-            f"the copy of {workspace!r} differs from the original in {', '.join(different)}. What was not there was stored, what was "
+            f"the copy of {workspace_id!r} differs from the original in {', '.join(different)}. What was not there was stored, what was "
             f"there is as it was. If the original was written to meanwhile, stop its servers and workers and copy again; if not, the "
             f"target has something else under this name: delete the workspace there, and copy again"
         )

@@ -11,7 +11,7 @@ import memservice
 from memservice.domain import records as r
 from memservice.domain import tokens
 from memservice.domain.errors import NotFound
-from memservice.domain.filters import Node, all_of, where
+from memservice.domain.filters import Condition, all_of, equals
 from memservice.domain.filters.ast import Compare, OneOf
 from memservice.runtime import Runtime
 from memservice.services.tasks import outbox
@@ -20,104 +20,104 @@ from memservice.services.transfer import (
     tasks,
 )
 from memservice.services.transfer.lines import FORMAT, HEADER, VERSION, Line, Sum, moment, vector_text, written
-from memservice.services.transfer.record_formats import Shape
+from memservice.services.transfer.record_formats import RecordFormat
 from memservice.spi.rows import BY_KEY
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
-ROWS_AT_ONCE = 500
-VECTORS_AT_ONCE = 200
+BATCH_SIZE = 500
+VECTOR_BATCH_SIZE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExportOptions:
     """What of a workspace is to travel."""
 
     vectors: bool = True
     secrets: bool = False
 
 
-def size(rt: Runtime, workspace: str) -> int:
+def size(rt: Runtime, workspace_id: str) -> int:
     """About how many lines an export has, for a progress bar: its rows without vectors."""
-    with rt.storage.read() as view:
-        place = _place(view, workspace)
-        return sum(view.rows.count(shape.record, where(workspace_key=place.key)) for shape in record_formats.ROWS)
+    with rt.storage.read() as tx:
+        workspace = _workspace(tx, workspace_id)
+        return sum(tx.rows.count(record_format.record, equals(workspace_key=workspace.key)) for record_format in record_formats.ROWS)
 
 
-def lines(rt: Runtime, workspace: str, wanted: Wanted = Wanted()) -> Iterator[bytes]:
+def lines(rt: Runtime, workspace_id: str, export_options: ExportOptions = ExportOptions()) -> Iterator[bytes]:
     """The export, line by line, header first. Raises NotFound for a workspace that does not exist.
 
     The rows are read in one view, which stays open until they are written: vectors come after it.
     """
     total = Sum()
     spaces: Sequence[r.Space] = ()
-    with rt.storage.read() as view:
-        place = _place(view, workspace)
-        yield written(_header(rt, place, wanted))
-        reader = _Reader(view, place, wanted)
+    with rt.storage.read() as tx:
+        workspace = _workspace(tx, workspace_id)
+        yield written(_header(rt, workspace, export_options))
+        reader = _Reader(tx, workspace, export_options)
         for line in reader.rows():
             data = written(line)
             total.add(data)
             yield data
         spaces = reader.spaces()
         left = reader.tasks()
-        if rt.vectors_transactional and wanted.vectors:
-            for data in _summed(total, _vectors(rt, view, spaces, reader.travels)):
+        if rt.vectors_transactional and export_options.vectors:
+            for data in _with_checksum(total, _vectors(rt, tx, spaces, reader.travels)):
                 yield data
-    if wanted.vectors and not rt.vectors_transactional:
-        for data in _summed(total, _vectors(rt, None, spaces, reader.travels)):
+    if export_options.vectors and not rt.vectors_transactional:
+        for data in _with_checksum(total, _vectors(rt, None, spaces, reader.travels)):
             yield data
-    for data in _summed(total, left):
+    for data in _with_checksum(total, left):
         yield data
     yield written(total.end())
 
 
-def _summed(total: Sum, found: Iterable[Line]) -> Iterator[bytes]:
+def _with_checksum(total: Sum, found: Iterable[Line]) -> Iterator[bytes]:
     for line in found:
         data = written(line)
         total.add(data)
         yield data
 
 
-def _place(view: View, workspace: str) -> r.Workspace:
-    found = view.workspaces.by_slug(workspace)
-    if found is None or found.state == r.DELETING:
-        raise NotFound(f"Workspace {workspace} not found")
-    return found
+def _workspace(tx: Transaction, workspace_id: str) -> r.Workspace:
+    workspace = tx.workspaces.by_slug(workspace_id)
+    if workspace is None or workspace.state == r.DELETING:
+        raise NotFound(f"Workspace {workspace_id} not found")
+    return workspace
 
 
-def _header(rt: Runtime, place: r.Workspace, wanted: Wanted) -> Line:
+def _header(rt: Runtime, workspace: r.Workspace, export_options: ExportOptions) -> Line:
     return {
         "type": HEADER,
         "format": FORMAT,
         "version": VERSION,
         "memservice": memservice.__version__,
         "exported_at": moment(rt.clock()),
-        "workspace": place.slug,
+        "workspace": workspace.slug,
         "token_counter": tokens.counter_id(),
-        "vectors": wanted.vectors,
-        "secrets": wanted.secrets,
+        "vectors": export_options.vectors,
+        "secrets": export_options.secrets,
     }
 
 
 class _Reader:
     """Reads the rows of one workspace. What is being deleted stays behind, with what belongs to it."""
 
-    def __init__(self, view: View, place: r.Workspace, wanted: Wanted) -> None:
-        self._view = view
-        self._place = place
-        self._wanted = wanted
+    def __init__(self, tx: Transaction, workspace: r.Workspace, export_options: ExportOptions) -> None:
+        self._tx = tx
+        self._workspace = workspace
+        self._wanted = export_options
         self._names: dict[type[Any], dict[int, str]] = {r.Peer: {}, r.Session: {}, r.WebhookEndpoint: {}, r.NamedCollection: {}}
         self._doomed: set[int] = set()
         """Sessions that are being deleted."""
 
     def rows(self) -> Iterator[Line]:
-        yield self._line(record_formats.WORKSPACE, self._place, {})
+        yield self._line(record_formats.WORKSPACE, self._workspace, {})
         for shape in (
             *record_formats.ROWS,
             *((record_formats.SPACE,) if self._wanted.vectors else ()),
             *(record_formats.SECRET if self._wanted.secrets else ()),
         ):
-            for found in self._pages(shape.record, self._of_place(shape)):
+            for found in self._pages(shape.record, self._of_workspace(shape)):
                 kept = [row for row in found if self.travels(row)]
                 self._remember(shape.record, kept)
                 names = self._looked_up(shape, kept)
@@ -125,7 +125,7 @@ class _Reader:
                     yield self._line(shape, row, names)
 
     def spaces(self) -> list[r.Space]:
-        return [space for space in self._view.spaces.of_workspace(self._place.key) if space.state == r.ACTIVE]
+        return [space for space in self._tx.spaces.of_workspace(self._workspace.key) if space.state == r.ACTIVE]
 
     def travels(self, row: Any) -> bool:
         """Does a row travel at all? What is being deleted does not, nor does a space that nobody asks."""
@@ -141,13 +141,13 @@ class _Reader:
 
     def _is_ours(self, key: r.ApiKey) -> bool:
         """A key of what bore the same name before does not travel unless it is revoked: import would give it to what bears it now."""
-        found = self._view.keys.recognised(key.uid)
+        found = self._tx.keys.recognised(key.uid)
         return key.revoked_at is not None or (found is not None and found[1])
 
     def tasks(self) -> list[Line]:
         """What waits to be done, and what failed. Few, as long as workers run; held in memory because they come last."""
         left: list[Line] = []
-        open_ = all_of(where(workspace_key=self._place.key), OneOf("state", (r.PENDING, r.FAILED)))
+        open_ = all_of(equals(workspace_key=self._workspace.key), OneOf("state", (r.PENDING, r.FAILED)))
         for found in self._pages(r.Task, open_):
             kept = [task for task in found if self.travels(task) and self._may_be_told(task)]
             names = self._looked_up(record_formats.TASK, kept)
@@ -164,14 +164,14 @@ class _Reader:
         line["payload"] = tasks.renamed(task.payload, new)
         return line
 
-    def _of_place(self, shape: Shape) -> Node:
-        if shape.record is r.ApiKey:
-            return where(workspace=self._place.slug)
-        return where(workspace_key=self._place.key)
+    def _of_workspace(self, record_format: RecordFormat) -> Condition:
+        if record_format.record is r.ApiKey:
+            return equals(workspace=self._workspace.slug)
+        return equals(workspace_key=self._workspace.key)
 
-    def _pages(self, record: type[Any], condition: Node) -> Iterator[list[Any]]:
+    def _pages(self, record: type[Any], condition: Condition) -> Iterator[list[Any]]:
         last = 0
-        while found := self._view.rows.page(record, all_of(condition, Compare("key", "gt", last)), BY_KEY, limit=ROWS_AT_ONCE):
+        while found := self._tx.rows.page(record, all_of(condition, Compare("key", "gt", last)), BY_KEY, limit=BATCH_SIZE):
             yield found
             last = found[-1].key
 
@@ -179,12 +179,12 @@ class _Reader:
         if record in self._names:
             self._names[record].update({row.key: row.uid for row in rows})
 
-    def _looked_up(self, shape: Shape, rows: Sequence[Any]) -> dict[type[Any], Mapping[int, str]]:
+    def _looked_up(self, record_format: RecordFormat, rows: Sequence[Any]) -> dict[type[Any], Mapping[int, str]]:
         """The uids that the references of these rows need."""
         wanted: dict[type[Any], set[int]] = {}
-        for field, record in shape.references.items():
+        for field, record in record_format.references.items():
             wanted.setdefault(record, set()).update(key for row in rows if (key := getattr(row, field)) is not None)
-        for field, record in shape.lists.items():
+        for field, record in record_format.lists.items():
             wanted.setdefault(record, set()).update(key for row in rows for key in getattr(row, field))
         return {record: self._uids(record, sorted(keys)) for record, keys in wanted.items()}
 
@@ -194,29 +194,29 @@ class _Reader:
         if known is not None and record is not r.WebhookEndpoint:
             return {key: known[key] for key in keys if key in known}
         found: dict[int, str] = {}
-        for start in range(0, len(keys), ROWS_AT_ONCE):
-            rows = self._view.rows.page(record, where(key=tuple(keys[start : start + ROWS_AT_ONCE])))
+        for start in range(0, len(keys), BATCH_SIZE):
+            rows = self._tx.rows.page(record, equals(key=tuple(keys[start : start + BATCH_SIZE])))
             found.update({row.key: row.uid for row in rows})
         return found
 
-    def _line(self, shape: Shape, row: Any, names: Mapping[type[Any], Mapping[int, str]]) -> Line:
-        line: Line = {"type": shape.name}
-        for field in shape.plain:
+    def _line(self, record_format: RecordFormat, row: Any, names: Mapping[type[Any], Mapping[int, str]]) -> Line:
+        line: Line = {"type": record_format.name}
+        for field in record_format.plain:
             value = getattr(row, field)
             line[field] = moment(value) if isinstance(value, datetime) else value
-        for field, record in shape.references.items():
+        for field, record in record_format.references.items():
             key = getattr(row, field)
             line[record_formats.name_of(field)] = None if key is None else names[record].get(key)
-        for field, record in shape.lists.items():
+        for field, record in record_format.lists.items():
             known = names[record]
             line[record_formats.name_of(field)] = [known[key] for key in getattr(row, field) if key in known]
         return line
 
 
-def _vectors(rt: Runtime, view: View | None, spaces: Sequence[r.Space], travels: Callable[[Any], bool]) -> Iterator[Line]:
+def _vectors(rt: Runtime, tx: Transaction | None, spaces: Sequence[r.Space], travels: Callable[[Any], bool]) -> Iterator[Line]:
     for space in spaces:
-        for rows in _rows_of(rt, view, space):
-            found = rt.vectors.fetch(view, space, [row.key for row in rows])
+        for rows in _rows_of(rt, tx, space):
+            found = rt.vectors.fetch(tx, space, [row.key for row in rows])
             for row in rows:
                 if row.key in found and travels(row):
                     yield {
@@ -227,16 +227,16 @@ def _vectors(rt: Runtime, view: View | None, spaces: Sequence[r.Space], travels:
                     }
 
 
-def _rows_of(rt: Runtime, view: View | None, space: r.Space) -> Iterator[list[Any]]:
+def _rows_of(rt: Runtime, tx: Transaction | None, space: r.Space) -> Iterator[list[Any]]:
     """The rows that a space may have vectors of, by key. Without a view each page is read in one of its own."""
     record, last = record_formats.SPACED[space.kind], 0
     while True:
-        condition = all_of(where(workspace_key=space.workspace_key), Compare("key", "gt", last))
-        if view is not None:
-            found = view.rows.page(record, condition, BY_KEY, limit=VECTORS_AT_ONCE)
+        condition = all_of(equals(workspace_key=space.workspace_key), Compare("key", "gt", last))
+        if tx is not None:
+            found = tx.rows.page(record, condition, BY_KEY, limit=VECTOR_BATCH_SIZE)
         else:
             with rt.storage.read() as own:
-                found = own.rows.page(record, condition, BY_KEY, limit=VECTORS_AT_ONCE)
+                found = own.rows.page(record, condition, BY_KEY, limit=VECTOR_BATCH_SIZE)
         if not found:
             return
         yield found

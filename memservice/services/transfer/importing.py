@@ -11,7 +11,7 @@ from typing import Any
 
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict, InvalidInput
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.ids import derived_uid
 from memservice.domain.text.analysis import analyse
 from memservice.domain.values import shown
@@ -30,12 +30,12 @@ from memservice.services.transfer import (
 )
 from memservice.services.transfer.keys import Keys
 from memservice.services.transfer.lines import Line, Sum, UnreadableExport, read_moment
-from memservice.services.transfer.record_formats import Shape
+from memservice.services.transfer.record_formats import RecordFormat
 from memservice.services.transfer.vectors import Others, Vectors
 from memservice.spi.rows import UniqueViolation
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
-ROWS_AT_ONCE = 500
+BATCH_SIZE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +94,14 @@ def load(rt: Runtime, data: Iterator[bytes], as_slug: str | None = None) -> Repo
 def _batches(rows: Iterator[Line]) -> Iterator[tuple[str, list[Line]]]:
     """Lines of one kind that follow one another, a few hundred at a time."""
     for kind, lines in groupby(rows, key=lambda line: str(line["type"])):
-        while batch := list(islice(lines, ROWS_AT_ONCE)):
+        while batch := list(islice(lines, BATCH_SIZE)):
             yield kind, batch
 
 
-def _require_own(keys: Sequence[Line], workspace: str) -> None:
+def _require_own(keys: Sequence[Line], workspace_id: str) -> None:
     """A file tells of the keys of its own workspace, of no others and of none for everything."""
     for line in keys:
-        if line["admin"] or line["workspace"] != workspace:
+        if line["admin"] or line["workspace"] != workspace_id:
             raise UnreadableExport("the file tells of a key that opens more than its workspace")
 
 
@@ -112,7 +112,7 @@ class _Loader:
         self._as = as_slug
         self.slug: str = as_slug or str(header["workspace"])
         self.stored: Counter[str] = Counter()
-        self._place = 0
+        self._workspace_key = 0
         self._later: dict[str, str] = {}
         """What gave way to what, by uid: the successor may come after it."""
         self._vectors = Vectors(rt)
@@ -127,27 +127,27 @@ class _Loader:
                 checks.require_vector(line)
             self.stored[kind] += self._vectors.store([(self._uid(line["uid"]), line) for line in lines])
             return
-        shape = record_formats.SHAPES.get(kind)
-        if shape is None:
-            raise UnreadableExport(f"rows of kind {shown(kind)!r} are not known here; known: {', '.join(sorted(record_formats.SHAPES))}")
+        record_format = record_formats.FORMATS.get(kind)
+        if record_format is None:
+            raise UnreadableExport(f"rows of kind {shown(kind)!r} are not known here; known: {', '.join(sorted(record_formats.FORMATS))}")
         for line in lines:
-            checks.require_row(shape, line)
-        if shape.record is r.Workspace:
-            if self._place or len(lines) > 1:
+            checks.require_row(record_format, line)
+        if record_format.record is r.Workspace:
+            if self._workspace_key or len(lines) > 1:
                 raise UnreadableExport("the file holds more than one workspace")
             self._store_workspace(lines[0])
             return
-        if not self._place:
+        if not self._workspace_key:
             raise UnreadableExport(f"the file has rows of {kind} before the workspace that they belong to")
-        if shape.record is r.ApiKey:
+        if record_format.record is r.ApiKey:
             _require_own(lines, str(self._header["workspace"]))
-        if shape.record is r.WebhookEndpoint:
+        if record_format.record is r.WebhookEndpoint:
             for line in lines:
                 self._require_reachable(line["url"])
-        if shape.record is r.Space:
-            self._vectors.store_spaces([r.Space(workspace_key=self._place, **self._plain(shape, line)) for line in lines])
-        elif not (shape.record is r.ApiKey and self._as):
-            self._store_rows(shape, lines)
+        if record_format.record is r.Space:
+            self._vectors.store_spaces([r.Space(workspace_key=self._workspace_key, **self._plain(record_format, line)) for line in lines])
+        elif not (record_format.record is r.ApiKey and self._as):
+            self._store_rows(record_format, lines)
 
     def _require_reachable(self, url: str) -> None:
         """What registering asks of an endpoint's URL, which may have been registered under other rules."""
@@ -159,8 +159,8 @@ class _Loader:
     def finish(self) -> None:
         """What can only be done when everything is there."""
         pairs = list(self._later.items())
-        for start in range(0, len(pairs), ROWS_AT_ONCE):
-            self._rt.storage.write(lambda view, part=pairs[start : start + ROWS_AT_ONCE]: self._succeed(view, part))  # type: ignore[misc]
+        for start in range(0, len(pairs), BATCH_SIZE):
+            self._rt.storage.write(lambda tx, part=pairs[start : start + BATCH_SIZE]: self._succeed(tx, part))  # type: ignore[misc]
 
     def _uid(self, uid: str) -> str:
         """The uid that a row has here."""
@@ -170,88 +170,90 @@ class _Loader:
         wanted = r.Workspace(**self._plain(record_formats.WORKSPACE, line))
         wanted = replace(wanted, slug=self.slug, v1_name=self.slug if self._as else wanted.v1_name)
 
-        def change(view: View) -> tuple[int, int]:
-            found = view.rows.get(r.Workspace, where(uid=wanted.uid))
-            if found is not None and found.state != r.DELETING:
-                if found.slug != self.slug:  # whoever made the file knows its uid, and would write into it under another name
+        def change(tx: Transaction) -> tuple[int, int]:
+            workspace = tx.rows.get(r.Workspace, equals(uid=wanted.uid))
+            if workspace is not None and workspace.state != r.DELETING:
+                if workspace.slug != self.slug:  # whoever made the file knows its uid, and would write into it under another name
                     raise Conflict(
                         f"the workspace of this file lies here under another id, not as {self.slug!r}: give this one another with --as"
                     )
-                return found.key, 0
-            if view.workspaces.by_slug(self.slug) is not None:
+                return workspace.key, 0
+            if tx.workspaces.by_slug(self.slug) is not None:
                 raise Conflict(f"there is another workspace {self.slug!r} already: give this one another name with --as")
-            taken = view.rows.get(r.Workspace, where(v1_name=wanted.v1_name, state=r.ACTIVE)) is not None
-            return view.rows.put([replace(wanted, v1_name=wanted.uid) if taken else wanted])[0].key, 1
+            taken = tx.rows.get(r.Workspace, equals(v1_name=wanted.v1_name, state=r.ACTIVE)) is not None
+            return tx.rows.put([replace(wanted, v1_name=wanted.uid) if taken else wanted])[0].key, 1
 
-        self._place, new = self._rt.storage.write(change)
+        self._workspace_key, new = self._rt.storage.write(change)
         self.stored[record_formats.WORKSPACE.name] += new
 
-    def _store_rows(self, shape: Shape, lines: Sequence[Line]) -> None:
+    def _store_rows(self, record_format: RecordFormat, lines: Sequence[Line]) -> None:
         # Analysing takes longest, so it is done before the transaction.
-        terms = {line["uid"]: analyse(line["content"]) for line in lines} if shape.record is r.Message else {}
-        if shape.record is r.Conclusion:
+        terms = {line["uid"]: analyse(line["content"]) for line in lines} if record_format.record is r.Message else {}
+        if record_format.record is r.Conclusion:
             self._later |= {self._uid(line["uid"]): self._uid(line["superseded_by"]) for line in lines if line["superseded_by"]}
 
-        def change(view: View) -> int:
-            keys = Keys(view, self._place)
-            self._look_up(shape, lines, keys)
-            rows = [self._row(shape, line, keys) for line in lines]
-            if shape.record is r.ApiKey:
-                rows = [api_keys.bound(view, row) for row in rows]
-            fresh = self._fresh(view, shape, rows)
-            stored = view.rows.put([row for row, _ in fresh])
-            self._follow(view, shape, stored, {row.uid: terms[lines[place]["uid"]] for row, place in fresh} if terms else {})
+        def change(tx: Transaction) -> int:
+            keys = Keys(tx, self._workspace_key)
+            self._look_up(record_format, lines, keys)
+            rows = [self._row(record_format, line, keys) for line in lines]
+            if record_format.record is r.ApiKey:
+                rows = [api_keys.bound(tx, row) for row in rows]
+            fresh = self._fresh(tx, record_format, rows)
+            stored = tx.rows.put([row for row, _ in fresh])
+            self._follow(tx, record_format, stored, {row.uid: terms[lines[index]["uid"]] for row, index in fresh} if terms else {})
             return len(stored)
 
         try:
-            self.stored[shape.name] += self._rt.storage.write(change)
+            self.stored[record_format.name] += self._rt.storage.write(change)
         except UniqueViolation as error:
             raise Conflict(f"the workspace {self.slug!r} here has others of these already: {error}") from error
 
-    def _look_up(self, shape: Shape, lines: Sequence[Line], keys: Keys) -> None:
+    def _look_up(self, record_format: RecordFormat, lines: Sequence[Line], keys: Keys) -> None:
         """Find what the lines refer to, all at once."""
         wanted: dict[type[Any], set[str]] = {}
-        for field, record in shape.references.items():
+        for field, record in record_format.references.items():
             if field != "superseded_by":
                 wanted.setdefault(record, set()).update(self._uid(uid) for line in lines if (uid := line[record_formats.name_of(field)]))
-        for field, record in shape.lists.items():
+        for field, record in record_format.lists.items():
             wanted.setdefault(record, set()).update(self._uid(uid) for line in lines for uid in line[record_formats.name_of(field)])
         for record, uids in wanted.items():
             keys.found(record, sorted(uids))
 
-    def _row(self, shape: Shape, line: Line, keys: Keys) -> Any:
-        values = self._plain(shape, line)
-        for field, record in shape.references.items():
+    def _row(self, record_format: RecordFormat, line: Line, keys: Keys) -> Any:
+        values = self._plain(record_format, line)
+        for field, record in record_format.references.items():
             uid = line[record_formats.name_of(field)]
             later = field == "superseded_by"
             values[field] = None if uid is None or later else keys.of(record, self._uid(uid))
-        for field, record in shape.lists.items():
+        for field, record in record_format.lists.items():
             values[field] = keys.several(record, [self._uid(uid) for uid in line[record_formats.name_of(field)]])
-        for field in shape.names:
-            if values[field] != keys.slug(shape.references[f"{field}_key"], values[f"{field}_key"]):
-                raise UnreadableExport(f"a row of {shape.name} names the {field} {shown(values[field])!r}, but by another uid than its own")
-        if shape.record is not r.ApiKey:
-            values["workspace_key"] = self._place
-        if shape.record is r.Task:
+        for field in record_format.names:
+            if values[field] != keys.slug(record_format.references[f"{field}_key"], values[f"{field}_key"]):
+                raise UnreadableExport(
+                    f"a row of {record_format.name} names the {field} {shown(values[field])!r}, but by another uid than its own"
+                )
+        if record_format.record is not r.ApiKey:
+            values["workspace_key"] = self._workspace_key
+        if record_format.record is r.Task:
             values["payload"] = self._payload(line, keys)
             values["unit"] = ""
             task = r.Task(**values)
             return replace(task, unit=outbox.unit_of(task))
-        if shape.record is r.Session:
+        if record_format.record is r.Session:
             values |= {"message_count": 0, "token_total": 0}
-        elif shape.record is r.Summary:
+        elif record_format.record is r.Summary:
             values["message_uid"] = self._uid(line["message_uid"])
-        elif shape.record is r.Collection:
+        elif record_format.record is r.Collection:
             values["explicit_count"] = 0
-        elif shape.record is r.Conclusion:
+        elif record_format.record is r.Conclusion:
             values["collection_key"] = keys.collection(values["observer_key"], values["observed_key"])
-        return shape.record(**values)
+        return record_format.record(**values)
 
-    def _plain(self, shape: Shape, line: Line) -> dict[str, Any]:
-        times = {field.name for field in fields(shape.record) if "datetime" in str(field.type)}
-        values: dict[str, Any] = {name: line[name] for name in shape.plain}
+    def _plain(self, record_format: RecordFormat, line: Line) -> dict[str, Any]:
+        times = {field.name for field in fields(record_format.record) if "datetime" in str(field.type)}
+        values: dict[str, Any] = {name: line[name] for name in record_format.plain}
         values |= {name: read_moment(values[name]) for name in times if values.get(name) is not None}
-        if "uid" in values and shape.record is not r.ApiKey:
+        if "uid" in values and record_format.record is not r.ApiKey:
             values["uid"] = self._uid(values["uid"])
         if values.get("source_ids"):
             values["source_ids"] = [self._uid(uid) for uid in values["source_ids"]]
@@ -267,47 +269,49 @@ class _Loader:
             new[entry] = {uid: found[self._uid(str(uid))] for uid in uids if self._uid(str(uid)) in found}
         return tasks.renamed(line["payload"], new)
 
-    def _fresh(self, view: View, shape: Shape, rows: Sequence[Any]) -> list[tuple[Any, int]]:
+    def _fresh(self, tx: Transaction, record_format: RecordFormat, rows: Sequence[Any]) -> list[tuple[Any, int]]:
         """The rows that are not there yet, with their places."""
-        first = shape.known_by[0]
+        first = record_format.known_by[0]
         values = tuple({getattr(row, first) for row in rows})
-        here = {} if first == "uid" else {"workspace_key": self._place}
-        there = view.rows.page(shape.record, where(**{first: values}, **here))
-        if not here and shape.record is not r.ApiKey and any(row.workspace_key != self._place for row in there):
+        here = {} if first == "uid" else {"workspace_key": self._workspace_key}
+        there = tx.rows.page(record_format.record, equals(**{first: values}, **here))
+        if not here and record_format.record is not r.ApiKey and any(row.workspace_key != self._workspace_key for row in there):
             raise Conflict(f"rows of the file lie here in another workspace than {self.slug!r}: give this one another name with --as")
-        known = {tuple(getattr(row, name) for name in shape.known_by) for row in there}
-        return [(row, place) for place, row in enumerate(rows) if tuple(getattr(row, name) for name in shape.known_by) not in known]
+        known = {tuple(getattr(row, name) for name in record_format.known_by) for row in there}
+        return [(row, index) for index, row in enumerate(rows) if tuple(getattr(row, name) for name in record_format.known_by) not in known]
 
-    def _follow(self, view: View, shape: Shape, stored: Sequence[Any], terms: Mapping[str, list[str]]) -> None:
+    def _follow(self, tx: Transaction, record_format: RecordFormat, stored: Sequence[Any], terms: Mapping[str, list[str]]) -> None:
         """What depends on new rows: counters, and the text index."""
-        if shape.record is r.Message and stored:
+        if record_format.record is r.Message and stored:
             for key in sorted({message.session_key for message in stored}):
                 ours = sorted((message for message in stored if message.session_key == key), key=lambda message: message.seq)
                 first, last = ours[0], ours[-1]
-                before = where(key=key, message_count=first.seq - 1)
+                before = equals(key=key, message_count=first.seq - 1)
                 dense = last.seq - first.seq == len(ours) - 1
-                if not (dense and view.rows.change(r.Session, before, message_count=last.seq, token_total=last.tokens_through)):
+                if not (dense and tx.rows.change(r.Session, before, message_count=last.seq, token_total=last.tokens_through)):
                     raise Conflict(
                         f"messages of the session {first.session!r} do not follow on those that are here: was it written to since?"
                     )
-            authors = view.peers.by_keys(sorted({message.author_key for message in stored}))
-            indexing.add_message_texts(self._rt, view, self._place, stored, [terms[message.uid] for message in stored], authors)
-            self._embed(view, indexing.message_vectors_later(self._rt, view, self._place, stored))
-        elif shape.record is r.Conclusion:
+            authors = tx.peers.by_keys(sorted({message.author_key for message in stored}))
+            indexing.add_message_texts(self._rt, tx, self._workspace_key, stored, [terms[message.uid] for message in stored], authors)
+            self._embed(tx, indexing.message_vectors_later(self._rt, tx, self._workspace_key, stored))
+        elif record_format.record is r.Conclusion:
             live = [row for row in stored if row.state == r.LIVE]
             for collection, number in Counter(row.collection_key for row in live if row.level == r.EXPLICIT).items():
-                view.conclusions.count_explicit(collection, number)
-            indexing.add_conclusion_texts(self._rt, view, self._place, live)
-            self._embed(view, indexing.embed_later(self._rt, indexing.CONCLUSION, self._place, [row.key for row in live]) if live else [])
+                tx.conclusions.count_explicit(collection, number)
+            indexing.add_conclusion_texts(self._rt, tx, self._workspace_key, live)
+            self._embed(
+                tx, indexing.embed_later(self._rt, indexing.CONCLUSION, self._workspace_key, [row.key for row in live]) if live else []
+            )
 
-    def _embed(self, view: View, jobs: Sequence[r.Task]) -> None:
+    def _embed(self, tx: Transaction, jobs: Sequence[r.Task]) -> None:
         """A file without vectors: rows are given theirs by tasks, as after a write that cannot wait for an embedder."""
         if not self._header["vectors"]:
-            view.tasks.add(jobs)
+            tx.tasks.add(jobs)
 
-    def _succeed(self, view: View, pairs: Sequence[tuple[str, str]]) -> None:
+    def _succeed(self, tx: Transaction, pairs: Sequence[tuple[str, str]]) -> None:
         uids = tuple({uid for pair in pairs for uid in pair})
-        found = {row.uid: row.key for row in view.rows.page(r.Conclusion, where(workspace_key=self._place, uid=uids))}
+        found = {row.uid: row.key for row in tx.rows.page(r.Conclusion, equals(workspace_key=self._workspace_key, uid=uids))}
         for old, new in pairs:
             if old in found and new in found:
-                view.rows.change(r.Conclusion, where(key=found[old], superseded_by=None), superseded_by=found[new])
+                tx.rows.change(r.Conclusion, equals(key=found[old], superseded_by=None), superseded_by=found[new])

@@ -25,7 +25,7 @@ REFERENCES: Mapping[str, type[Any]] = {
 
 
 @dataclass(frozen=True)
-class Shape:
+class RecordFormat:
     """One kind of row in the file."""
 
     name: str
@@ -61,41 +61,41 @@ class Shape:
         return tuple(field.name for field in fields(self.record) if field.name not in apart)
 
 
-def _shape(record: type[Any], *known_by: str, **how: Any) -> Shape:
-    return Shape(BY_RECORD[record].name, record, known_by or ("uid",), **how)
+def _format(record: type[Any], *known_by: str, **how: Any) -> RecordFormat:
+    return RecordFormat(BY_RECORD[record].name, record, known_by or ("uid",), **how)
 
 
-WORKSPACE = _shape(r.Workspace)
-SPACE = _shape(r.Space, "kind", "embedder", "dimension")
-TASK = _shape(r.Task, left_out=frozenset({"unit"}))
-ENDPOINT = _shape(r.WebhookEndpoint)
-DELIVERY = _shape(r.Delivery)
-KEY = _shape(r.ApiKey, left_out=frozenset({"workspace_uid", "peer_uid", "session_uid"}))
+WORKSPACE = _format(r.Workspace)
+SPACE = _format(r.Space, "kind", "embedder", "dimension")
+TASK = _format(r.Task, left_out=frozenset({"unit"}))
+ENDPOINT = _format(r.WebhookEndpoint)
+DELIVERY = _format(r.Delivery)
+KEY = _format(r.ApiKey, left_out=frozenset({"workspace_uid", "peer_uid", "session_uid"}))
 
-ROWS: tuple[Shape, ...] = (
-    _shape(r.Peer),
-    _shape(r.PeerName, "peer_key", "token"),
-    _shape(r.Session, left_out=frozenset({"message_count", "token_total"})),
-    _shape(r.Member, "session_key", "peer_key"),
-    _shape(r.ScopeSession, "scope_key", "session_key"),
-    _shape(r.Message),
-    _shape(r.IdempotencyKey, "session_key", "digest", many=(("message_keys", r.Message),)),
-    _shape(r.Summary, "session_key", "kind", left_out=frozenset({"message_uid"})),
-    _shape(r.Collection, "observer_key", "observed_key", left_out=frozenset({"explicit_count"})),
-    _shape(r.Card, "observer_key", "target"),
-    _shape(
+ROWS: tuple[RecordFormat, ...] = (
+    _format(r.Peer),
+    _format(r.PeerName, "peer_key", "token"),
+    _format(r.Session, left_out=frozenset({"message_count", "token_total"})),
+    _format(r.Member, "session_key", "peer_key"),
+    _format(r.ScopeSession, "scope_key", "session_key"),
+    _format(r.Message),
+    _format(r.IdempotencyKey, "session_key", "digest", many=(("message_keys", r.Message),)),
+    _format(r.Summary, "session_key", "kind", left_out=frozenset({"message_uid"})),
+    _format(r.Collection, "observer_key", "observed_key", left_out=frozenset({"explicit_count"})),
+    _format(r.Card, "observer_key", "target"),
+    _format(
         r.Conclusion,
         other_references=(("superseded_by", r.Conclusion),),
         many=(("message_keys", r.Message),),
         left_out=frozenset({"collection_key"}),
     ),
-    _shape(r.NamedCollection),
-    _shape(r.Document, other_references=(("collection_key", r.NamedCollection),)),
-    _shape(r.Metamessage),
+    _format(r.NamedCollection),
+    _format(r.Document, other_references=(("collection_key", r.NamedCollection),)),
+    _format(r.Metamessage),
 )
 """What always travels, parents before children. A workspace's spaces and their vectors follow, then its tasks."""
 
-SECRET: tuple[Shape, ...] = (ENDPOINT, DELIVERY, KEY)
+SECRET: tuple[RecordFormat, ...] = (ENDPOINT, DELIVERY, KEY)
 """What travels only when secrets are asked for: endpoints and what was sent to them, and the keys that name the workspace."""
 
 STAYS: frozenset[type[Any]] = frozenset({r.Workspace, r.Lease, r.Usage, r.Fact, r.Space, r.Task})
@@ -107,7 +107,7 @@ VECTOR = "vectors"
 SPACED: Mapping[str, type[Any]] = {"message": r.Message, "conclusion": r.Conclusion, "document": r.Document}
 """The rows that spaces of each kind hold vectors of."""
 
-SHAPES: Mapping[str, Shape] = {shape.name: shape for shape in (WORKSPACE, *ROWS, SPACE, *SECRET, TASK)}
+FORMATS: Mapping[str, RecordFormat] = {record_format.name: record_format for record_format in (WORKSPACE, *ROWS, SPACE, *SECRET, TASK)}
 """By the `type` of their lines."""
 
 

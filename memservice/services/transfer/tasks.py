@@ -20,7 +20,7 @@ NAMED: Mapping[str, Callable[[Payload], _References]] = {
     outbox.DREAM: lambda payload: {"session": r.Session},
     outbox.DREAM_TIMER: lambda payload: {},
     outbox.EMBED: lambda payload: dict.fromkeys(("keys", "like"), SPACED[payload["kind"]]),
-    outbox.FORGET: lambda payload: dict.fromkeys(("keys", "like"), SPACED[payload["kind"]]),
+    outbox.DELETE_VECTORS: lambda payload: dict.fromkeys(("keys", "like"), SPACED[payload["kind"]]),
     outbox.INDEX: lambda payload: {"keys": r.Message},
     outbox.SCOPE_BACKFILL: lambda payload: {"through": r.Conclusion, **_PEERS},
     outbox.SCOPE_REMOVAL: lambda payload: _PEERS,
@@ -28,13 +28,13 @@ NAMED: Mapping[str, Callable[[Payload], _References]] = {
 }
 """By kind of task: the entries of a payload that hold keys, one or a list, and of which rows."""
 
-OF_ROWS = frozenset({outbox.EMBED, outbox.FORGET})
+OF_ROWS = frozenset({outbox.EMBED, outbox.DELETE_VECTORS})
 """Kinds whose payload says of which kind the rows are."""
 
 TEXTS: Mapping[str, tuple[str, ...]] = {outbox.WEBHOOK: ("endpoint", "event_uid", "event", "body")}
 """Entries without which a task of the kind cannot even be put into its unit, or that go over the wire."""
 
-STAYS = frozenset({outbox.ERASE, outbox.MEND})
+STAYS = frozenset({outbox.ERASE, outbox.REPAIR})
 """Kinds that are about what is being deleted, or about the index that is left: neither travels."""
 
 

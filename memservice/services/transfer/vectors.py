@@ -16,7 +16,7 @@ from memservice.services import indexing
 from memservice.services.tasks import outbox
 from memservice.services.transfer.keys import vector_rows
 from memservice.services.transfer.lines import Line, UnreadableExport, read_vector
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.spi.vectors import VectorRow
 
 if TYPE_CHECKING:
@@ -54,14 +54,13 @@ class Vectors:
         """Vectors that were not taken."""
         return [Others(number, name[0], name[1], self._spaces[name].embedder) for name, number in self._others.items()]
 
-    def store_spaces(self, wanted: Sequence[r.Space]) -> None:
+    def store_spaces(self, spaces: Sequence[r.Space]) -> None:
         """Make these spaces active where the workspace has none of the kind."""
 
-        def change(view: View) -> dict[_SpaceName, r.Space]:
+        def change(tx: Transaction) -> dict[_SpaceName, r.Space]:
             return {
-                (space.kind, space.embedder, space.dimension): view.spaces.active(space.workspace_key, space.kind)
-                or view.spaces.save(space)
-                for space in wanted
+                (space.kind, space.embedder, space.dimension): tx.spaces.active(space.workspace_key, space.kind) or tx.spaces.save(space)
+                for space in spaces
             }
 
         self._spaces = self._rt.storage.write(change)
@@ -84,20 +83,20 @@ class Vectors:
                 stored += self._add_outside(space, vectors, taken)
         return stored
 
-    def _add_inside(self, view: View, space: r.Space, vectors: Mapping[str, Vector], taken: bool) -> int:
+    def _add_inside(self, tx: Transaction, space: r.Space, vectors: Mapping[str, Vector], taken: bool) -> int:
         """Store those of rows that have none; how many. Where they are not to be taken, such rows are given theirs by a task."""
-        fresh = self._fresh(view, space, vector_rows(view, space, vectors))
+        fresh = self._fresh(tx, space, vector_rows(tx, space, vectors))
         if taken:
-            self._rt.vectors.upsert(view, space, fresh)
+            self._rt.vectors.upsert(tx, space, fresh)
             return len(fresh)
-        view.tasks.add(self._make(space, fresh))
+        tx.tasks.add(self._make(space, fresh))
         return 0
 
     def _add_outside(self, space: r.Space, vectors: Mapping[str, Vector], taken: bool) -> int:
         """The same with an index that no transaction includes, and that may be away: then tasks make what it could not be given. It is
         not asked again, as each time would be waited for."""
-        with self._rt.storage.read() as view:
-            rows = vector_rows(view, space, vectors)
+        with self._rt.storage.read() as tx:
+            rows = vector_rows(tx, space, vectors)
         if self.away is None:
             try:
                 rows = self._fresh(None, space, rows)
@@ -107,12 +106,12 @@ class Vectors:
             except IndexUnavailable as error:
                 self.away = str(error)
         if jobs := self._make(space, rows):
-            self._rt.storage.write(lambda view: view.tasks.add(jobs))
+            self._rt.storage.write(lambda tx: tx.tasks.add(jobs))
             self.later += len(rows) if taken else 0
         return 0
 
-    def _fresh(self, view: View | None, space: r.Space, rows: Sequence[VectorRow]) -> list[VectorRow]:
-        there = self._rt.vectors.fetch(view, space, [row.key for row in rows])
+    def _fresh(self, tx: Transaction | None, space: r.Space, rows: Sequence[VectorRow]) -> list[VectorRow]:
+        there = self._rt.vectors.fetch(tx, space, [row.key for row in rows])
         return [row for row in rows if row.key not in there]
 
     def _make(self, space: r.Space, rows: Sequence[VectorRow]) -> list[r.Task]:

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from memservice.domain.records import Workspace
 from memservice.domain.times import day_of
 from memservice.runtime import Runtime
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 log = logging.getLogger("memservice.budget")
 
@@ -53,7 +53,7 @@ class _Read:
 _read: MutableMapping[Runtime, dict[int, _Read]] = WeakKeyDictionary()
 
 
-def of(rt: Runtime, view: View, workspace: Workspace) -> Budget | None:
+def of(rt: Runtime, tx: Transaction, workspace: Workspace) -> Budget | None:
     """None: it may spend what it likes."""
     limit = _limit(rt, workspace.slug)
     if limit is None:
@@ -61,14 +61,14 @@ def of(rt: Runtime, view: View, workspace: Workspace) -> Budget | None:
     now = rt.clock()
     day = day_of(now)
     known = _read.setdefault(rt, {})
-    found = known.get(workspace.key)
-    if found is None or found.day != day or time.monotonic() - found.at > FRESH_SECONDS:
-        told = found is not None and found.day == day and found.told
-        found = known[workspace.key] = _Read(day, view.usage.tokens(workspace.key, day), time.monotonic(), told)
+    read = known.get(workspace.key)
+    if read is None or read.day != day or time.monotonic() - read.at > FRESH_SECONDS:
+        told = read is not None and read.day == day and read.told
+        read = known[workspace.key] = _Read(day, tx.usage.tokens(workspace.key, day), time.monotonic(), told)
     midnight = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time_of_day(), UTC)
-    budget = Budget(limit, found.spent + rt.unwritten_tokens(workspace.key, day), midnight)
-    if budget.reached and not found.told:
-        found.told = True
+    budget = Budget(limit, read.spent + rt.unwritten_tokens(workspace.key, day), midnight)
+    if budget.reached and not read.told:
+        read.told = True
         log.warning(
             "workspace %s has spent its %d tokens of today: its background work waits and its chat answers without a model, until %s",
             workspace.slug,
@@ -78,20 +78,20 @@ def of(rt: Runtime, view: View, workspace: Workspace) -> Budget | None:
     return budget
 
 
-def may_spend(rt: Runtime, view: View, workspace: Workspace) -> bool:
+def may_spend(rt: Runtime, tx: Transaction, workspace: Workspace) -> bool:
     """Whether a model may be asked for this workspace now."""
-    budget = of(rt, view, workspace)
+    budget = of(rt, tx, workspace)
     return budget is None or not budget.reached
 
 
-def paused_until(rt: Runtime, workspace: int) -> datetime | None:
+def paused_until(rt: Runtime, workspace_key: int) -> datetime | None:
     """When work of a workspace that needs a model should be looked at again; None: now."""
     settings = rt.settings.budget
     if settings.daily_tokens is None and not settings.workspaces:
         return None
-    with rt.storage.read() as view:
-        found = view.workspaces.by_key(workspace)
-        budget = None if found is None else of(rt, view, found)
+    with rt.storage.read() as tx:
+        workspace = tx.workspaces.by_key(workspace_key)
+        budget = None if workspace is None else of(rt, tx, workspace)
     if budget is None or not budget.reached:
         return None
     return min(budget.resets_at, rt.clock() + LOOK_AGAIN)

@@ -22,8 +22,8 @@ log = logging.getLogger("memservice.usage")
 
 WAIT_SECONDS = 0.5
 """How long a call may wait for others to be written with."""
-ROWS_AT_ONCE = 500
-MOST_WAITING = 50_000
+BATCH_SIZE = 500
+MAX_WAITING = 50_000
 """Calls that wait for a store that is away; beyond them the oldest are lost, and said to be."""
 PAUSE_SECONDS = 1.0
 LAST_SECONDS = 10.0
@@ -35,7 +35,7 @@ class Ledger:
 
     def __init__(self, rt: Runtime) -> None:
         self._rt = rt
-        self._waiting: RingBuffer[Usage] = RingBuffer(MOST_WAITING, self._lost)
+        self._waiting: RingBuffer[Usage] = RingBuffer(MAX_WAITING, self._lost)
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
@@ -65,17 +65,17 @@ class Ledger:
         if self._thread is None:
             self._start()
 
-    def unwritten(self, workspace: int, day: str) -> int:
+    def unwritten(self, workspace_key: int, day: str) -> int:
         """Tokens of this process's calls that the store does not know yet."""
         with self._counting:
-            return self._noted[workspace, day]
+            return self._noted[workspace_key, day]
 
     def flush(self) -> None:
         """Write what waits now. Raises `Unavailable` if the store is away; it all waits on then."""
         with self._writing:
-            while rows := self._waiting.take(ROWS_AT_ONCE):
+            while rows := self._waiting.take(BATCH_SIZE):
                 try:
-                    self._rt.storage.write(lambda view, rows=rows: view.usage.add(rows))  # type: ignore[misc]
+                    self._rt.storage.write(lambda tx, rows=rows: tx.usage.add(rows))  # type: ignore[misc]
                 except BaseException:
                     self._waiting.give_back(rows)
                     raise
@@ -105,7 +105,7 @@ class Ledger:
 
     def _run(self) -> None:
         complained = False
-        while self._waiting.wait(ROWS_AT_ONCE, WAIT_SECONDS):
+        while self._waiting.wait(BATCH_SIZE, WAIT_SECONDS):
             try:
                 self.flush()
                 complained = False

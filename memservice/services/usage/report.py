@@ -32,18 +32,18 @@ class Report:
     """None: no bound."""
 
 
-def of_workspace(rt: Runtime, who: Principal, slug: str, days: int) -> Report:
+def of_workspace(rt: Runtime, principal: Principal, slug: str, days: int) -> Report:
     """The last `days` days, today among them. Raises `NotFound` for a workspace that there is not."""
-    policy.require(who, slug)
+    policy.require(principal, slug)
     now = rt.clock()
     until, since = day_of(now), day_of(now - timedelta(days=days - 1))
-    with rt.storage.read() as view:
-        place = view.workspaces.by_slug(slug)
-        if place is None:
+    with rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(slug)
+        if workspace is None:
             raise workspaces.not_found(slug)
-        items = view.usage.totals(DETAIL, workspace=place.key, since=since, until=until)
-        total = view.usage.totals((), workspace=place.key, since=since, until=until)
-        bound = budget.of(rt, view, place)
+        items = tx.usage.totals(DETAIL, workspace_key=workspace.key, since=since, until=until)
+        total = tx.usage.totals((), workspace_key=workspace.key, since=since, until=until)
+        bound = budget.of(rt, tx, workspace)
     return Report(since, until, total[0] if total else UsageTotal(), items, bound)
 
 
@@ -56,22 +56,28 @@ class Line:
 
 
 def overall(
-    rt: Runtime, who: Principal, by: Sequence[str], *, workspace: str | None = None, since: str | None = None, until: str | None = None
+    rt: Runtime,
+    principal: Principal,
+    by: Sequence[str],
+    *,
+    workspace_id: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
 ) -> list[Line]:
     """Sums over all workspaces, or over one, by fields of `spi.repositories.usage.GROUPS`; days are written `2024-05-17`."""
-    if workspace is None:
-        policy.require_admin(who)
+    if workspace_id is None:
+        policy.require_admin(principal)
     else:
-        policy.require(who, workspace)
-    with rt.storage.read() as view:
-        place = None if workspace is None else view.workspaces.by_slug(workspace)
-        if workspace is not None and place is None:
-            raise workspaces.not_found(workspace)
-        totals = view.usage.totals(by, workspace=None if place is None else place.key, since=since, until=until)
+        policy.require(principal, workspace_id)
+    with rt.storage.read() as tx:
+        workspace = None if workspace_id is None else tx.workspaces.by_slug(workspace_id)
+        if workspace_id is not None and workspace is None:
+            raise workspaces.not_found(workspace_id)
+        totals = tx.usage.totals(by, workspace_key=None if workspace is None else workspace.key, since=since, until=until)
         keys = {total.workspace_key for total in totals if total.workspace_key is not None}
-        named = {key: _name(view.workspaces.by_key(key), key) for key in keys}
+        named = {key: _name(tx.workspaces.by_key(key), key) for key in keys}
     return [Line(total, None if total.workspace_key is None else named[total.workspace_key]) for total in totals]
 
 
-def _name(found: Workspace | None, key: int) -> str:
-    return f"(deleted, no. {key})" if found is None else found.slug
+def _name(workspace: Workspace | None, key: int) -> str:
+    return f"(deleted, no. {key})" if workspace is None else workspace.slug

@@ -19,45 +19,45 @@ from memservice.services.v1 import (
     resolve,
 )
 from memservice.services.v1.resolve import Path
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 NOTHING = "None"
 """What is answered where nothing is to be said."""
 
 
-def ask(rt: Runtime, who: Principal, path: Path, queries: Sequence[str], stream: bool = False) -> chat.Answer | None:
+def ask(rt: Runtime, principal: Principal, path: Path, queries: Sequence[str], stream: bool = False) -> chat.Answer | None:
     """The answer that is about to be given; None to a question without words.
 
     An unknown session is as good as none; but the key of a session asks in that session, and only the user whose session it is.
     """
 
-    def begin(view: View) -> tuple[str, Peer, Session | None]:
-        resolve.authorise(view, who, path)
-        app, user = resolve.require_user(view, path)
-        collections.ensure_derived(rt, view, user)
-        session = resolve.find_session(rt, view, who, user, path.session)
-        if session is None and who.is_session:
+    def begin(tx: Transaction) -> tuple[str, Peer, Session | None]:
+        resolve.authorise(tx, principal, path)
+        workspace, user = resolve.require_user(tx, path)
+        collections.ensure_derived(rt, tx, user)
+        session = resolve.find_session(rt, tx, principal, user, path.session)
+        if session is None and principal.is_session:
             raise Unauthorised(policy.NOT_PERMISSIONED)
-        return app.slug, user, None if session is None or session.state == DELETING else session
+        return workspace.slug, user, None if session is None or session.state == DELETING else session
 
-    workspace, user, session = rt.storage.write(begin)
+    workspace_id, user, session = rt.storage.write(begin)
     question = "\n".join(queries).replace("\0", "").strip()
     if not question:
         return None
     slug = None if session is None else session.slug
-    answer = chat.ask_in_session(rt, who, workspace, user.slug, slug, ChatOptions(question, stream=stream))
+    answer = chat.ask_in_session(rt, principal, workspace_id, user.slug, slug, ChatOptions(question, stream=stream))
     # The note is about the user and the user's to read: the key of a session is told no more than its session, and writes none.
-    if session is not None and not who.is_session:
-        _note_what_is_known(rt, who, workspace, user, session)
+    if session is not None and not principal.is_session:
+        _note_what_is_known(rt, principal, workspace_id, user, session)
     return answer
 
 
-def _note_what_is_known(rt: Runtime, who: Principal, workspace: str, user: Peer, session: Session) -> None:
-    known = representation.of_peer(rt, who, workspace, user.slug, RepresentationOptions())
+def _note_what_is_known(rt: Runtime, principal: Principal, workspace_id: str, user: Peer, session: Session) -> None:
+    known = representation.of_peer(rt, principal, workspace_id, user.slug, RepresentationOptions())
 
-    def note(view: View) -> bool:
-        held = view.sessions.by_key(session.key, lock=True)
-        return held is not None and held.state != DELETING and metamessages.note_representation(rt, view, user, held, known)
+    def note(tx: Transaction) -> bool:
+        held = tx.sessions.by_key(session.key, lock=True)
+        return held is not None and held.state != DELETING and metamessages.note_representation(rt, tx, user, held, known)
 
     rt.storage.write(note)
 

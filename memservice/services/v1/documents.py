@@ -8,7 +8,7 @@ from typing import Any
 
 from memservice.domain import ranking
 from memservice.domain.errors import InvalidInput, NotFound, Problem
-from memservice.domain.filters import Node, all_of, parse_containment, where
+from memservice.domain.filters import Condition, all_of, equals, parse_containment
 from memservice.domain.filters.ast import Not
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Conclusion, Document, NamedCollection, Peer, Workspace
@@ -28,15 +28,15 @@ from memservice.services.retrieval import (
     search,
 )
 from memservice.services.retrieval.query_embedding import Remote
-from memservice.services.retrieval.vector_query import nearest
+from memservice.services.retrieval.vector_query import query as nearest
 from memservice.services.v1 import (
     collections,
     derived_documents,
     resolve,
 )
 from memservice.services.v1.resolve import Path
-from memservice.spi.index_filter import Where
-from memservice.spi.storage import View
+from memservice.spi.index_filter import IndexFilter
+from memservice.spi.storage import Transaction
 
 Kept = Document | Conclusion
 """Both have a uid, a content, metadata and a time."""
@@ -53,178 +53,178 @@ def _unknown(uid: str) -> NotFound:
     return NotFound(f"Document with ID '{uid}' not found")
 
 
-def _found(view: View, who: Principal, path: Path) -> tuple[Workspace, Peer, NamedCollection] | None:
-    resolve.authorise_collections(view, who, path)
-    found = resolve.find_user(view, path)
-    collection = None if found is None else collections.find(view, found[1], path.collection)
+def _found(tx: Transaction, principal: Principal, path: Path) -> tuple[Workspace, Peer, NamedCollection] | None:
+    resolve.authorise_collections(tx, principal, path)
+    found = resolve.find_user(tx, path)
+    collection = None if found is None else collections.find(tx, found[1], path.collection)
     return None if found is None or collection is None else (*found, collection)
 
 
-def _require(rt: Runtime, who: Principal, path: Path) -> tuple[Workspace, Peer, NamedCollection]:
-    with rt.storage.read() as view:
-        found = _found(view, who, path)
+def _require(rt: Runtime, principal: Principal, path: Path) -> tuple[Workspace, Peer, NamedCollection]:
+    with rt.storage.read() as tx:
+        found = _found(tx, principal, path)
     if found is None:
         raise collections.missing()
     return found
 
 
-def create(rt: Runtime, who: Principal, path: Path, content: str, metadata: Mapping[str, Any] | None) -> Kept:
+def create(rt: Runtime, principal: Principal, path: Path, content: str, metadata: Mapping[str, Any] | None) -> Kept:
     """A new document. Equal ones are not merged."""
     text, stored = _content(content), validation.metadata(metadata) or {}
-    app, user, collection = _require(rt, who, path)
+    workspace, user, collection = _require(rt, principal, path)
     if collections.is_derived(collection):
-        return derived_documents.create(rt, app, user, text, stored)
+        return derived_documents.create(rt, workspace, user, text, stored)
     vectors = indexing.embed_inline(rt, [text])
 
-    def change(view: View) -> Document:
+    def change(tx: Transaction) -> Document:
         # Held: whoever deletes the collection sees this document, or is seen here.
-        if collections.find(view, user, path.collection, lock=True) is None:
+        if collections.find(tx, user, path.collection, lock=True) is None:
             raise collections.missing()
         row = Document(
             uid=new_uid(),
-            workspace_key=app.key,
+            workspace_key=workspace.key,
             owner_key=user.key,
             collection_key=collection.key,
             content=text,
             metadata=stored,
             created_at=rt.clock(),
         )
-        document = view.rows.put([row])[0]
-        view.tasks.add(indexing.index_documents(rt, view, app.key, [document], vectors))
+        document = tx.rows.put([row])[0]
+        tx.tasks.add(indexing.index_documents(rt, tx, workspace.key, [document], vectors))
         return document
 
     return rt.storage.write(change)
 
 
-def _in(collection: NamedCollection) -> Node:
-    return where(collection_key=collection.key)
+def _in(collection: NamedCollection) -> Condition:
+    return equals(collection_key=collection.key)
 
 
-def page(rt: Runtime, who: Principal, path: Path, filter_: object, paging: Paging) -> Page[Kept]:
+def page(rt: Runtime, principal: Principal, path: Path, filter_: object, paging: Paging) -> Page[Kept]:
     """In the order in which they were created."""
     condition = parse_containment(filter_)
-    with rt.storage.read() as view:
-        found = _found(view, who, path)
+    with rt.storage.read() as tx:
+        found = _found(tx, principal, path)
         if found is None:
             return Page([], 0, paging.page, paging.size)
-        app, user, collection = found
+        workspace, user, collection = found
         if collections.is_derived(collection):
-            listed = derived_documents.page(view, app, user, condition, paging)
+            listed = derived_documents.page(tx, workspace, user, condition, paging)
             return Page(listed.items, listed.total, paging.page, paging.size)
         matching = all_of(_in(collection), condition)
         documents = read_page(
             paging,
-            lambda: view.rows.page(Document, matching, paging.order(), paging.size, paging.offset),
-            lambda: view.rows.count(Document, matching),
+            lambda: tx.rows.page(Document, matching, paging.order(), paging.size, paging.offset),
+            lambda: tx.rows.count(Document, matching),
         )
         return Page(documents.items, documents.total, paging.page, paging.size)
 
 
-def get(rt: Runtime, who: Principal, path: Path, uid: str) -> Kept:
-    with rt.storage.read() as view:
-        found = _found(view, who, path)
-        document = None if found is None else _one(view, *found, uid)
+def get(rt: Runtime, principal: Principal, path: Path, uid: str) -> Kept:
+    with rt.storage.read() as tx:
+        found = _found(tx, principal, path)
+        document = None if found is None else _one(tx, *found, uid)
     if document is None:
         raise _unknown(uid)
     return document
 
 
-def _one(view: View, app: Workspace, user: Peer, collection: NamedCollection, uid: str, *, lock: bool = False) -> Kept | None:
+def _one(tx: Transaction, workspace: Workspace, user: Peer, collection: NamedCollection, uid: str, *, lock: bool = False) -> Kept | None:
     if collections.is_derived(collection):
-        return derived_documents.find(view, app, user, uid, lock=lock)
-    return view.rows.get(Document, all_of(_in(collection), where(uid=uid)), lock=lock)
+        return derived_documents.find(tx, workspace, user, uid, lock=lock)
+    return tx.rows.get(Document, all_of(_in(collection), equals(uid=uid)), lock=lock)
 
 
-def update(rt: Runtime, who: Principal, path: Path, uid: str, content: str | None, metadata: Mapping[str, Any] | None) -> Kept:
+def update(rt: Runtime, principal: Principal, path: Path, uid: str, content: str | None, metadata: Mapping[str, Any] | None) -> Kept:
     """Metadata and content are replaced; at least one has to be given. A document with another content is a document of now."""
     if content is None and metadata is None:
         raise InvalidInput.at("body", message="Content and metadata cannot both be None")
     text, stored = None if content is None else _content(content), validation.metadata(metadata)
     vectors = None if text is None else indexing.embed_inline(rt, [text])
 
-    def change(view: View) -> Kept:
-        found = _found(view, who, path)
-        document = None if found is None else _one(view, *found, uid, lock=True)
+    def change(tx: Transaction) -> Kept:
+        found = _found(tx, principal, path)
+        document = None if found is None else _one(tx, *found, uid, lock=True)
         if document is None:
             raise _unknown(uid)
         if stored is not None:
             document = replace(document, metadata=stored)
         if isinstance(document, Conclusion):
-            return derived_documents.save(rt, view, document, text, vectors)
+            return derived_documents.save(rt, tx, document, text, vectors)
         if text is not None:
             document = replace(document, content=text, created_at=rt.clock())
-        document = view.rows.put([document])[0]
+        document = tx.rows.put([document])[0]
         if text is not None:
-            indexing.forget_rows(rt, view, DOCUMENT, document.workspace_key, [document.key])
-            view.tasks.add(indexing.index_documents(rt, view, document.workspace_key, [document], vectors))
+            indexing.forget_rows(rt, tx, DOCUMENT, document.workspace_key, [document.key])
+            tx.tasks.add(indexing.index_documents(rt, tx, document.workspace_key, [document], vectors))
         return document
 
     return rt.storage.write(change)
 
 
-def delete(rt: Runtime, who: Principal, path: Path, uid: str) -> None:
+def delete(rt: Runtime, principal: Principal, path: Path, uid: str) -> None:
     """Erase a document. What was concluded about the user stays: InvalidInput."""
 
-    def change(view: View) -> None:
-        found = _found(view, who, path)
+    def change(tx: Transaction) -> None:
+        found = _found(tx, principal, path)
         if found is not None and collections.is_derived(found[2]):
             raise InvalidInput.at("path", "collection_id", message=f"Cannot delete collection with reserved name '{collections.RESERVED}'")
-        document = None if found is None else _one(view, *found, uid, lock=True)
+        document = None if found is None else _one(tx, *found, uid, lock=True)
         if document is None:
             raise NotFound("Document not found or does not belong to user")
-        indexing.forget_rows(rt, view, DOCUMENT, document.workspace_key, [document.key])
-        view.rows.delete(Document, where(key=document.key))
+        indexing.forget_rows(rt, tx, DOCUMENT, document.workspace_key, [document.key])
+        tx.rows.delete(Document, equals(key=document.key))
 
     rt.storage.write(change)
 
 
-def query(rt: Runtime, who: Principal, path: Path, text: str, top_k: int, filter_: object) -> list[Kept]:
+def query(rt: Runtime, principal: Principal, path: Path, text: str, top_k: int, filter_: object) -> list[Kept]:
     """The `top_k` documents that are nearest to the query, by cosine, nearest first; there is no cut-off. While there is no vector of
     the query, those that share its words come first."""
     condition = parse_containment(filter_)
     asked: str = strip_nul(text)
-    with rt.storage.read() as view:
-        found = _found(view, who, path)
-        embedders = search.active_embedders(view, found[0]) if found is not None and rt.has_remote_embedder else set()
+    with rt.storage.read() as tx:
+        found = _found(tx, principal, path)
+        embedders = search.active_embedders(tx, found[0]) if found is not None and rt.has_remote_embedder else set()
     if found is None:
         return []
-    app, user, collection = found
+    workspace, user, collection = found
     derived = collections.is_derived(collection)
-    remote = search.remote_vectors(rt, app.slug, asked) if derived else query_embedding.remote_vectors(rt, embedders, asked)
-    with rt.storage.read() as view:
+    remote = search.remote_vectors(rt, workspace.slug, asked) if derived else query_embedding.remote_vectors(rt, embedders, asked)
+    with rt.storage.read() as tx:
         if derived:
-            return list(derived_documents.nearest(rt, view, bounds_for(view, who, app), user, asked, top_k, condition, remote))
-        return list(_nearest(rt, view, collection, asked, top_k, condition, remote))
+            return list(derived_documents.nearest(rt, tx, bounds_for(tx, principal, workspace), user, asked, top_k, condition, remote))
+        return list(_nearest(rt, tx, collection, asked, top_k, condition, remote))
 
 
 def _nearest(
-    rt: Runtime, view: View, collection: NamedCollection, text: str, limit: int, condition: Node, remote: Remote
+    rt: Runtime, tx: Transaction, collection: NamedCollection, text: str, limit: int, condition: Condition, remote: Remote
 ) -> list[Document]:
     matching = all_of(_in(collection), condition)
-    kept: list[Document] = []
+    documents: list[Document] = []
     depth = 4 * limit
     while True:
-        listed = _listed(rt, view, collection, text, depth, remote)
-        rows = {row.key: row for row in view.rows.page(Document, all_of(where(key=tuple(listed)), matching))} if listed else {}
-        kept = [rows[key] for key in listed if key in rows][:limit]
-        if len(kept) >= limit or len(listed) < depth:
+        listed = _listed(rt, tx, collection, text, depth, remote)
+        rows = {row.key: row for row in tx.rows.page(Document, all_of(equals(key=tuple(listed)), matching))} if listed else {}
+        documents = [rows[key] for key in listed if key in rows][:limit]
+        if len(documents) >= limit or len(listed) < depth:
             break
         depth *= 4
-    if len(kept) < limit:
+    if len(documents) < limit:
         # Those without a vector have no place among the others: they come last.
-        rest = all_of(matching, Not(where(key=tuple(row.key for row in kept)))) if kept else matching
-        kept += view.rows.page(Document, rest, limit=limit - len(kept))
-    return kept
+        rest = all_of(matching, Not(equals(key=tuple(row.key for row in documents)))) if documents else matching
+        documents += tx.rows.page(Document, rest, limit=limit - len(documents))
+    return documents
 
 
-def _listed(rt: Runtime, view: View, collection: NamedCollection, text: str, depth: int, remote: Remote) -> list[int]:
+def _listed(rt: Runtime, tx: Transaction, collection: NamedCollection, text: str, depth: int, remote: Remote) -> list[int]:
     """Keys of documents, best first; fewer than `depth` if there are no more."""
-    narrowed = Where(observers=(collection.key,))
-    space = view.spaces.active(collection.workspace_key, DOCUMENT)
+    index_filter = IndexFilter(observers=(collection.key,))
+    space = tx.spaces.active(collection.workspace_key, DOCUMENT)
     vector = query_embedding.vector_in(rt, space, text, remote)
-    hits = None if space is None or vector is None else nearest(rt, view, space, vector, depth, narrowed)
+    hits = None if space is None or vector is None else nearest(rt, tx, space, vector, depth, index_filter)
     if hits is not None:
         return [hit.key for hit in hits]
     terms = tuple(dict.fromkeys(analyse(text)))[: search.MAX_TERMS]
-    matches = rt.storage.text.search(view, DOCUMENT, collection.workspace_key, terms, depth, narrowed)
+    matches = rt.storage.text.search(tx, DOCUMENT, collection.workspace_key, terms, depth, index_filter)
     return ranking.ranked(ranking.bm25(matches), depth)

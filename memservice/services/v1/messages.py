@@ -25,11 +25,11 @@ from memservice.services.v1 import (
     users,
 )
 from memservice.services.v1.resolve import Path
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 
 @dataclass(frozen=True, slots=True)
-class SaidDraft:
+class UserMessageDraft:
     """A message to be stored."""
 
     content: str
@@ -38,20 +38,25 @@ class SaidDraft:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class UserMessage:
     """A message, and whether the user said it."""
 
     message: Message
     is_user: bool
 
 
-def _said(message: Message, user: Peer) -> Said:
-    return Said(message, message.author_key == user.key)
+def _user_message(message: Message, user: Peer) -> UserMessage:
+    return UserMessage(message, message.author_key == user.key)
 
 
 def create(
-    rt: Runtime, who: Principal, path: Path, drafts: Sequence[SaidDraft], loc: validation.Loc, idempotency_key: str | None = None
-) -> list[Said]:
+    rt: Runtime,
+    principal: Principal,
+    path: Path,
+    drafts: Sequence[UserMessageDraft],
+    loc: validation.Loc,
+    idempotency_key: str | None = None,
+) -> list[UserMessage]:
     """Store messages in order, all or none, at one time, with the background work that they make necessary. `loc` is where the first
     one stands; of several, where they stand.
 
@@ -64,72 +69,72 @@ def create(
     given = [Draft(draft.content, "", draft.metadata, created_at=now) for draft in drafts]
     prepared = [shared.prepare(rt, draft, place) for draft, place in zip(given, places, strict=True)]
 
-    def store(view: View) -> tuple[str, Peer, list[Message], bool]:
-        resolve.authorise(view, who, path)
-        found = resolve.find_user(view, path)
+    def store(tx: Transaction) -> tuple[str, Peer, list[Message], bool]:
+        resolve.authorise(tx, principal, path)
+        found = resolve.find_user(tx, path)
         if found is None:
             raise resolve.no_session()
-        app, user = found
-        session = resolve.require_session(rt, view, who, user, path.session)
-        replayed = idempotency.replayed(view, session, once)
+        workspace, user = found
+        session = resolve.require_session(rt, tx, principal, user, path.session)
+        replayed = idempotency.replayed(tx, session, once)
         if replayed is not None or not drafts:
-            return app.slug, user, replayed or [], False
-        assistant = None if all(draft.is_user for draft in drafts) else users.assistant_of(rt, view, app)
+            return workspace.slug, user, replayed or [], False
+        assistant = None if all(draft.is_user for draft in drafts) else users.assistant_of(rt, tx, workspace)
         by = [user if draft.is_user or assistant is None else assistant for draft in drafts]
         authors = {peer.slug: peer for peer in by}
         if assistant is not None:
             shared_sessions.join(
-                rt, view, session, {assistant.slug: assistant}, {assistant.slug: shared_sessions.MemberConfig(observe_me=False)}
+                rt, tx, session, {assistant.slug: assistant}, {assistant.slug: shared_sessions.MemberConfig(observe_me=False)}
             )
         written = [replace(item, author=peer.slug) for item, peer in zip(prepared, by, strict=True)]
-        stored = shared.append(rt, view, app, session, authors, written)
-        idempotency.remember(rt, view, session, once, stored)
-        return app.slug, user, stored, True
+        messages = shared.append(rt, tx, workspace, session, authors, written)
+        idempotency.remember(rt, tx, session, once, messages)
+        return workspace.slug, user, messages, True
 
-    app, user, stored, is_new = rt.storage.write(store)
+    app, user, messages, is_new = rt.storage.write(store)
     if is_new:
-        emit.messages_created(rt, app, stored)
-    return [_said(message, user) for message in stored]
+        emit.messages_created(rt, app, messages)
+    return [_user_message(message, user) for message in messages]
 
 
-def _readable(rt: Runtime, view: View, who: Principal, path: Path) -> tuple[Peer, Session] | None:
-    resolve.authorise(view, who, path)
-    found = resolve.find_user(view, path)
-    session = None if found is None else resolve.find_session(rt, view, who, found[1], path.session)
+def _readable(rt: Runtime, tx: Transaction, principal: Principal, path: Path) -> tuple[Peer, Session] | None:
+    resolve.authorise(tx, principal, path)
+    found = resolve.find_user(tx, path)
+    session = None if found is None else resolve.find_session(rt, tx, principal, found[1], path.session)
     return None if found is None or session is None else (found[1], session)
 
 
-def page(rt: Runtime, who: Principal, path: Path, filter_: object, paging: Paging) -> Page[Said]:
+def page(rt: Runtime, principal: Principal, path: Path, filter_: object, paging: Paging) -> Page[UserMessage]:
     """In the order in which they were stored."""
     condition = parse_containment(filter_)
-    with rt.storage.read() as view:
-        found = _readable(rt, view, who, path)
+    with rt.storage.read() as tx:
+        found = _readable(rt, tx, principal, path)
         if found is None:
             return Page([], 0, paging.page, paging.size)
         user, session = found
-        listed = shared.page_of(view, session, condition, paging)
-        return Page([_said(message, user) for message in listed.items], listed.total, paging.page, paging.size)
+        listed = shared.page_of(tx, session, condition, paging)
+        return Page([_user_message(message, user) for message in listed.items], listed.total, paging.page, paging.size)
 
 
-def get(rt: Runtime, who: Principal, path: Path, uid: str) -> Said:
-    with rt.storage.read() as view:
-        found = _readable(rt, view, who, path)
-        message = None if found is None else view.messages.by_uid(found[1].key, uid)
+def get(rt: Runtime, principal: Principal, path: Path, uid: str) -> UserMessage:
+    with rt.storage.read() as tx:
+        found = _readable(rt, tx, principal, path)
+        message = None if found is None else tx.messages.by_uid(found[1].key, uid)
     if found is None or message is None:
         raise NotFound(f"Message with ID {uid} not found")
-    return _said(message, found[0])
+    return _user_message(message, found[0])
 
 
-def update(rt: Runtime, who: Principal, path: Path, uid: str, metadata: Mapping[str, Any]) -> Said:
+def update(rt: Runtime, principal: Principal, path: Path, uid: str, metadata: Mapping[str, Any]) -> UserMessage:
     """Metadata is replaced. The content never changes."""
     stored = validation.metadata(metadata) or {}
 
-    def change(view: View) -> Said:
-        found = _readable(rt, view, who, path)
-        message = None if found is None else view.messages.by_uid(found[1].key, uid)
+    def change(tx: Transaction) -> UserMessage:
+        found = _readable(rt, tx, principal, path)
+        message = None if found is None else tx.messages.by_uid(found[1].key, uid)
         if found is None or message is None or found[1].state == DELETING:
             raise NotFound("Message not found")
-        resolve.require_own(who, found[1])
-        return _said(view.messages.save(replace(message, metadata=stored)), found[0])
+        resolve.require_own(principal, found[1])
+        return _user_message(tx.messages.save(replace(message, metadata=stored)), found[0])
 
     return rt.storage.write(change)

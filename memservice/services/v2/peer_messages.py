@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memservice.domain.errors import InvalidInput, Problem
-from memservice.domain.filters import all_of, parse_filters, resources, where
+from memservice.domain.filters import all_of, equals, parse_filters, resources
 from memservice.domain.records import Message, Peer
 from memservice.runtime import Runtime
 from memservice.services import (
@@ -25,29 +25,29 @@ def session_of(peer: Peer) -> str:
 
 
 def create(
-    rt: Runtime, who: Principal, workspace: str, peer: str, drafts: Sequence[Draft], idempotency_key: str | None = None
+    rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, drafts: Sequence[Draft], idempotency_key: str | None = None
 ) -> list[Message]:
     """Store messages of the peer, all or none. Creates the workspace, the peer and the session that are missing. A key of idempotency is
     the peer's own."""
-    policy.require(who, workspace, peer=peer)
+    policy.require(principal, workspace_id, peer_id=peer_id)
     strangers = [
-        Problem(("body", "messages", index, "peer_id"), f"peer_id must be {peer!r}, the peer of the path")
+        Problem(("body", "messages", index, "peer_id"), f"peer_id must be {peer_id!r}, the peer of the path")
         for index, draft in enumerate(drafts)
-        if draft.author != peer
+        if draft.author != peer_id
     ]
     if strangers:
         raise InvalidInput(*strangers)
-    found, _ = peers.get_or_create(rt, who, workspace, peer, None, None)
-    return messages.create_in(rt, workspace, session_of(found), drafts, idempotency_key)
+    peer, _ = peers.get_or_create(rt, principal, workspace_id, peer_id, None, None)
+    return messages.create_in(rt, workspace_id, session_of(peer), drafts, idempotency_key)
 
 
-def page(rt: Runtime, who: Principal, workspace: str, peer: str, filters: object, paging: Paging) -> Page[Message]:
+def page(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, filters: object, paging: Paging) -> Page[Message]:
     """Those that the peer said there, in the order in which they were stored; none of a peer that does not exist."""
-    policy.require(who, workspace, peer=peer)
-    condition = parse_filters(filters, resources.MESSAGE, workspace=workspace)
-    with rt.storage.read() as view:
-        found = view.workspaces.locate(workspace, peer=peer).peer
-        room = None if found is None else visibility.locate(view, workspace, session=session_of(found)).session
-        if found is None or room is None:
+    policy.require(principal, workspace_id, peer_id=peer_id)
+    condition = parse_filters(filters, resources.MESSAGE, workspace_id=workspace_id)
+    with rt.storage.read() as tx:
+        peer = tx.workspaces.locate(workspace_id, peer_id=peer_id).peer
+        session = None if peer is None else visibility.find(tx, workspace_id, session_id=session_of(peer)).session
+        if peer is None or session is None:
             return Page([], 0, paging.page, paging.size)
-        return messages.page_of(view, room, all_of(condition, where(author_key=found.key)), paging)
+        return messages.page_of(tx, session, all_of(condition, equals(author_key=peer.key)), paging)

@@ -1,7 +1,7 @@
 """What services ask of a storage, by noun, written once over `memservice.spi.rows.Rows`.
 
 A storage is correct with these as they are. One that is faster at a method overrides it in a subclass and returns that from its
-`View`; the contract suite holds both to the same answers. No rule of the product lives here.
+`Transaction`; the contract suite holds both to the same answers. No rule of the product lives here.
 """
 
 from memservice.spi.repositories.conclusions import (

@@ -10,6 +10,6 @@ CREATED = (Order("created_at"), Order("key"))
 NEWEST = (Order("created_at", descending=True), Order("key", descending=True))
 
 
-class Noun:
+class Repository:
     def __init__(self, rows: Rows) -> None:
         self.rows = rows

@@ -6,31 +6,31 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from memservice.domain.filters.ast import TRUE, Any_, Compare, IsNull, Node, Not, all_of, where
+from memservice.domain.filters.ast import TRUE, Any_, Compare, Condition, IsNull, Not, all_of, equals
 from memservice.domain.records import ACTIVE, DELETING, ApiKey, Peer, Session, Workspace
 from memservice.spi.repositories.base import (
     CREATED,
-    Noun,
+    Repository,
 )
 from memservice.spi.rows import Order
 
 
-class Keys(Noun):
+class Keys(Repository):
     def by_uid(self, uid: str) -> ApiKey | None:
         """In any state."""
-        return self.rows.get(ApiKey, where(uid=uid))
+        return self.rows.get(ApiKey, equals(uid=uid))
 
     def recognised(self, uid: str) -> tuple[ApiKey, bool] | None:
         """The key, in any state, and whether all that it belongs to is still there: what is being deleted is not."""
         key = self.by_uid(uid)
         if key is None:
             return None
-        belongs: tuple[tuple[type[Any], str | None, Node], ...] = (
-            (Workspace, key.workspace_uid, where(state=ACTIVE)),
+        belongs: tuple[tuple[type[Any], str | None, Condition], ...] = (
+            (Workspace, key.workspace_uid, equals(state=ACTIVE)),
             (Peer, key.peer_uid, TRUE),
-            (Session, key.session_uid, Not(where(state=DELETING))),
+            (Session, key.session_uid, Not(equals(state=DELETING))),
         )
-        there = all(uid is None or self.rows.get(record, all_of(where(uid=uid), going_on)) for record, uid, going_on in belongs)
+        there = all(uid is None or self.rows.get(record, all_of(equals(uid=uid), going_on)) for record, uid, going_on in belongs)
         return key, there
 
     def add(self, key: ApiKey) -> ApiKey:
@@ -45,15 +45,15 @@ class Keys(Noun):
 
     def revoke(self, uid: str, at: datetime) -> bool:
         """False if there is no such key. One that is revoked stays revoked since then."""
-        self.rows.change(ApiKey, where(uid=uid, revoked_at=None), revoked_at=at)
-        return self.rows.count(ApiKey, where(uid=uid)) > 0
+        self.rows.change(ApiKey, equals(uid=uid, revoked_at=None), revoked_at=at)
+        return self.rows.count(ApiKey, equals(uid=uid)) > 0
 
-    def revoke_of(self, at: datetime, workspace: str, session: str | None = None) -> int:
+    def revoke_of(self, at: datetime, workspace_id: str, session_id: str | None = None) -> int:
         """Revoke the keys of a workspace, or of one session in it, by slug; returns how many were not revoked yet."""
-        named = where(workspace=workspace) if session is None else where(workspace=workspace, session=session)
-        return self.rows.change(ApiKey, all_of(named, where(revoked_at=None)), revoked_at=at)
+        named = equals(workspace=workspace_id) if session_id is None else equals(workspace=workspace_id, session=session_id)
+        return self.rows.change(ApiKey, all_of(named, equals(revoked_at=None)), revoked_at=at)
 
     def used(self, uid: str, at: datetime, unless_since: datetime) -> bool:
         """Note that the key was used, unless that was noted at or after `unless_since`. True if it was noted now."""
         stale = Any_((IsNull("last_used_at"), Compare("last_used_at", "lt", unless_since)))
-        return self.rows.change(ApiKey, all_of(where(uid=uid), stale), last_used_at=at) > 0
+        return self.rows.change(ApiKey, all_of(equals(uid=uid), stale), last_used_at=at) > 0

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from memservice.domain.filters.ast import TRUE, All, Any_, Compare, Node, all_of, where
+from memservice.domain.filters.ast import TRUE, All, Any_, Compare, Condition, all_of, equals
 from memservice.domain.records import Message, Summary
-from memservice.spi.repositories.base import Noun
+from memservice.spi.repositories.base import Repository
 from memservice.spi.rows import Order
 
 
@@ -23,14 +23,14 @@ class Position(NamedTuple):
     created_at: datetime
 
 
-class Messages(Noun):
-    def by_uid(self, session: int, uid: str) -> Message | None:
-        return self.rows.get(Message, where(uid=uid, session_key=session))
+class Messages(Repository):
+    def by_uid(self, session_key: int, uid: str) -> Message | None:
+        return self.rows.get(Message, equals(uid=uid, session_key=session_key))
 
     def by_keys(self, keys: Sequence[int]) -> dict[int, Message]:
         if not keys:
             return {}
-        return {message.key: message for message in self.rows.page(Message, where(key=tuple(keys)))}
+        return {message.key: message for message in self.rows.page(Message, equals(key=tuple(keys)))}
 
     def append(self, messages: Sequence[Message]) -> list[Message]:
         """Store new messages. `seq` and `tokens_through` were set by the caller, which holds the session's lock."""
@@ -39,57 +39,59 @@ class Messages(Noun):
     def save(self, message: Message) -> Message:
         return self.rows.put([message])[0]
 
-    def run(self, session: int, first: int, last: int, reverse: bool = False) -> list[Message]:
+    def run(self, session_key: int, first: int, last: int, reverse: bool = False) -> list[Message]:
         """Messages with `first` ≤ seq ≤ `last`, by seq. An index range: its cost does not depend on where it lies."""
-        condition = All((*_parts(where(session_key=session)), Compare("seq", "gte", first), Compare("seq", "lte", last)))
+        condition = All((*_parts(equals(session_key=session_key)), Compare("seq", "gte", first), Compare("seq", "lte", last)))
         return self.rows.page(Message, condition, (Order("seq", reverse),))
 
-    def page(self, session: int, condition: Node = TRUE, reverse: bool = False, limit: int = 50, offset: int = 0) -> list[Message]:
+    def page(self, session_key: int, condition: Condition = TRUE, reverse: bool = False, limit: int = 50, offset: int = 0) -> list[Message]:
         """Matching messages of a session, by seq."""
-        return self.rows.page(Message, all_of(where(session_key=session), condition), (Order("seq", reverse),), limit, offset)
+        return self.rows.page(Message, all_of(equals(session_key=session_key), condition), (Order("seq", reverse),), limit, offset)
 
-    def count(self, session: int, condition: Node = TRUE) -> int:
-        return self.rows.count(Message, all_of(where(session_key=session), condition))
+    def count(self, session_key: int, condition: Condition = TRUE) -> int:
+        return self.rows.count(Message, all_of(equals(session_key=session_key), condition))
 
-    def matching(self, workspace: int, keys: Sequence[int], condition: Node) -> dict[int, Message]:
+    def matching(self, workspace_key: int, keys: Sequence[int], condition: Condition) -> dict[int, Message]:
         """Those of the messages with these keys that match."""
         if not keys:
             return {}
-        found = self.rows.page(Message, all_of(where(workspace_key=workspace, key=tuple(keys)), condition))
-        return {message.key: message for message in found}
+        messages = self.rows.page(Message, all_of(equals(workspace_key=workspace_key, key=tuple(keys)), condition))
+        return {message.key: message for message in messages}
 
-    def seq_reaching(self, session: int, tokens: int) -> int | None:
+    def seq_reaching(self, session_key: int, tokens: int) -> int | None:
         """The first seq whose `tokens_through` is at least `tokens`; None if there is none. An index look-up."""
-        found = self.rows.page(
-            Message, all_of(where(session_key=session), Compare("tokens_through", "gte", tokens)), (Order("seq"),), limit=1
+        messages = self.rows.page(
+            Message, all_of(equals(session_key=session_key), Compare("tokens_through", "gte", tokens)), (Order("seq"),), limit=1
         )
-        return found[0].seq if found else None
+        return messages[0].seq if messages else None
 
     def positions(self, keys: Sequence[int]) -> list[Position]:
         """Positions of the messages with these keys, in no particular order."""
         return [_position(message) for message in self.by_keys(keys).values()]
 
-    def around(self, places: Sequence[tuple[int, int]], distance: int) -> list[Position]:
+    def around(self, positions: Sequence[tuple[int, int]], distance: int) -> list[Position]:
         """Positions of the messages up to `distance` before and after each (session key, seq), each once, in no particular order."""
-        if not places:
+        if not positions:
             return []
         near = Any_(
             tuple(
-                All((*_parts(where(session_key=session)), Compare("seq", "gte", seq - distance), Compare("seq", "lte", seq + distance)))
-                for session, seq in places
+                All(
+                    (*_parts(equals(session_key=session_key)), Compare("seq", "gte", seq - distance), Compare("seq", "lte", seq + distance))
+                )
+                for session_key, seq in positions
             )
         )
         return [_position(message) for message in self.rows.page(Message, near)]
 
 
-class Summaries(Noun):
-    def of_session(self, session: int) -> dict[str, Summary]:
+class Summaries(Repository):
+    def of_session(self, session_key: int) -> dict[str, Summary]:
         """The newest summary of each kind, by kind."""
-        return {summary.kind: summary for summary in self.rows.page(Summary, where(session_key=session))}
+        return {summary.kind: summary for summary in self.rows.page(Summary, equals(session_key=session_key))}
 
     def save(self, summary: Summary) -> Summary:
         """Store the summary as its session's newest of that kind, in place of the one before."""
-        self.rows.delete(Summary, where(session_key=summary.session_key, kind=summary.kind))
+        self.rows.delete(Summary, equals(session_key=summary.session_key, kind=summary.kind))
         return self.rows.put([summary])[0]
 
 
@@ -97,5 +99,5 @@ def _position(message: Message) -> Position:
     return Position(message.key, message.session_key, message.author_key, message.seq, message.tokens, message.created_at)
 
 
-def _parts(node: Node) -> tuple[Node, ...]:
-    return node.parts if isinstance(node, All) else (node,)
+def _parts(condition: Condition) -> tuple[Condition, ...]:
+    return condition.parts if isinstance(condition, All) else (condition,)

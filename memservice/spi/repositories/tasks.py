@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from memservice.domain.filters.ast import TRUE, Compare, Node, all_of, where
+from memservice.domain.filters.ast import TRUE, Compare, Condition, all_of, equals
 from memservice.domain.records import AT_ONCE, DONE, FAILED, NEVER, PENDING, Lease, Task
-from memservice.spi.repositories.base import Noun
+from memservice.spi.repositories.base import Repository
 from memservice.spi.rows import Order, Rows, UniqueViolation
 
 
@@ -24,19 +24,19 @@ class QueueCount:
     tasks: int
 
 
-class Tasks(Noun):
+class Tasks(Repository):
     def __init__(self, rows: Rows) -> None:
         super().__init__(rows)
-        self.given_work: set[str] = set()
+        self.units_with_work: set[str] = set()
         """Units that this transaction gave something to do. Who delivers work may wake them after the commit."""
 
     def add(self, tasks: Sequence[Task]) -> list[Task]:
         # What is to wait is found when its time has come.
-        self.given_work.update(task.unit for task in tasks if task.state == PENDING and task.not_before <= task.created_at)
+        self.units_with_work.update(task.unit for task in tasks if task.state == PENDING and task.not_before <= task.created_at)
         return self.rows.put(tasks) if tasks else []
 
     def by_uid(self, uid: str) -> Task | None:
-        return self.rows.get(Task, where(uid=uid))
+        return self.rows.get(Task, equals(uid=uid))
 
     def ready(self, now: datetime, limit: int, latest: datetime = NEVER) -> list[str]:
         """Units with work to do now: their oldest pending task is due and nobody holds a live lease. Workspaces take turns: first the
@@ -46,7 +46,7 @@ class Tasks(Noun):
         no clock that was right gave it that.
         """
         oldest: dict[str, Task] = {}
-        for task in self.rows.page(Task, where(state=PENDING)):
+        for task in self.rows.page(Task, equals(state=PENDING)):
             oldest.setdefault(task.unit, task)
         held = {lease.unit for lease in self.rows.page(Lease, Compare("expires_at", "gt", now))}
         turns: Counter[int | None] = Counter()
@@ -59,79 +59,79 @@ class Tasks(Noun):
 
     def next_due(self) -> datetime | None:
         """When the earliest pending task becomes due; None without pending tasks."""
-        found = self.rows.page(Task, where(state=PENDING), (Order("not_before"), Order("key")), limit=1)
-        return found[0].not_before if found else None
+        tasks = self.rows.page(Task, equals(state=PENDING), (Order("not_before"), Order("key")), limit=1)
+        return tasks[0].not_before if tasks else None
 
     def pending(self, unit: str, limit: int | None = None) -> list[Task]:
         """The unit's pending tasks, in the order in which they are to be done."""
-        return self.rows.page(Task, where(unit=unit, state=PENDING), limit=limit)
+        return self.rows.page(Task, equals(unit=unit, state=PENDING), limit=limit)
 
     def save(self, task: Task) -> Task:
         """Replace a stored task. Raises `LookupError` if it was erased."""
-        self.given_work.add(task.unit)
+        self.units_with_work.add(task.unit)
         return self.rows.put([task])[0]
 
     def finish(self, keys: Sequence[int], outcome: dict[str, Any], now: datetime) -> None:
-        self.rows.change(Task, where(key=tuple(keys), state=PENDING), state=DONE, outcome=outcome, finished_at=now)
+        self.rows.change(Task, equals(key=tuple(keys), state=PENDING), state=DONE, outcome=outcome, finished_at=now)
 
     def fail(self, key: int, error: str, now: datetime, retry_at: datetime | None) -> None:
         """Record a failed attempt: try again at `retry_at`, or rest as failed."""
-        self.rows.increase(Task, where(key=key), attempts=1)
+        self.rows.increase(Task, equals(key=key), attempts=1)
         if retry_at is None:
-            self.rows.change(Task, where(key=key), state=FAILED, last_error=error, finished_at=now)
+            self.rows.change(Task, equals(key=key), state=FAILED, last_error=error, finished_at=now)
         else:
-            self.rows.change(Task, where(key=key), last_error=error, not_before=retry_at)
+            self.rows.change(Task, equals(key=key), last_error=error, not_before=retry_at)
 
     def retry(self, keys: Sequence[int]) -> int:
         """Give tasks that rest as failed all their attempts again; returns how many."""
-        failed = where(key=tuple(keys), state=FAILED)
-        self.given_work.update(task.unit for task in self.rows.page(Task, failed))
+        failed = equals(key=tuple(keys), state=FAILED)
+        self.units_with_work.update(task.unit for task in self.rows.page(Task, failed))
         return self.rows.change(Task, failed, state=PENDING, attempts=0, not_before=AT_ONCE, finished_at=None)
 
-    def hasten(self, task: Task) -> bool:
+    def make_due_if_untried(self, task: Task) -> bool:
         """Let a pending task that was never tried be due now, however long it was to wait; False if it was worked on meanwhile."""
-        self.given_work.add(task.unit)
-        return self.rows.change(Task, where(key=task.key, state=PENDING, attempts=0), not_before=AT_ONCE) == 1
+        self.units_with_work.add(task.unit)
+        return self.rows.change(Task, equals(key=task.key, state=PENDING, attempts=0), not_before=AT_ONCE) == 1
 
-    def hurry(self, task: Task) -> bool:
+    def make_due(self, task: Task) -> bool:
         """Let a pending task be tried now, whatever it waits for; False if it is not pending any more."""
-        self.given_work.add(task.unit)
-        return self.rows.change(Task, where(key=task.key, state=PENDING), not_before=AT_ONCE) == 1
+        self.units_with_work.add(task.unit)
+        return self.rows.change(Task, equals(key=task.key, state=PENDING), not_before=AT_ONCE) == 1
 
-    def hasten_all(self, kind: str, now: datetime) -> int:
+    def make_all_due(self, kind: str, now: datetime) -> int:
         """The same for all tasks of a kind; returns how many waited."""
-        waiting = all_of(where(kind=kind, state=PENDING, attempts=0), Compare("not_before", "gt", now))
+        waiting = all_of(equals(kind=kind, state=PENDING, attempts=0), Compare("not_before", "gt", now))
         return self.rows.change(Task, waiting, not_before=AT_ONCE)
 
     def purge(self, state: str, before: datetime, limit: int) -> int:
         """Erase tasks that came to rest in `state` before that time, at most `limit` of them; returns how many."""
-        old = all_of(where(state=state), Compare("finished_at", "lt", before))
+        old = all_of(equals(state=state), Compare("finished_at", "lt", before))
         keys = tuple(task.key for task in self.rows.page(Task, old, (Order("finished_at"),), limit))
-        return self.rows.delete(Task, where(key=keys)) if keys else 0
+        return self.rows.delete(Task, equals(key=keys)) if keys else 0
 
-    def counts(self, workspace: int, kinds: tuple[str, ...], now: datetime, condition: Node = TRUE) -> list[QueueCount]:
+    def counts(self, workspace_key: int, kinds: tuple[str, ...], now: datetime, condition: Condition = TRUE) -> list[QueueCount]:
         """Tasks of these kinds by session, state and whether their unit is leased now."""
         held = {lease.unit for lease in self.rows.page(Lease, Compare("expires_at", "gt", now))}
         counts: dict[tuple[int | None, str, bool], int] = {}
-        for task in self.rows.page(Task, all_of(where(workspace_key=workspace, kind=kinds), condition)):
+        for task in self.rows.page(Task, all_of(equals(workspace_key=workspace_key, kind=kinds), condition)):
             bucket = (task.session_key, task.state, task.state == PENDING and task.unit in held)
             counts[bucket] = counts.get(bucket, 0) + 1
-        return [QueueCount(session, state, working, number) for (session, state, working), number in counts.items()]
+        return [QueueCount(session_key, state, working, number) for (session_key, state, working), number in counts.items()]
 
     # Leases. (`key`, `number`) identifies one claim for ever: keys are never reused, and the number rises when a lease changes hands.
 
     def claim(self, unit: str, owner: str, now: datetime, seconds: float) -> Lease | None:
         """Take the unit's lease if it is free or has expired; None if somebody else holds it."""
-        return self.take(unit, self.rows.get(Lease, where(unit=unit), lock=True), owner, now, seconds)
+        return self.take(unit, self.rows.get(Lease, equals(unit=unit), lock=True), owner, now, seconds)
 
-    def take(self, unit: str, held: Lease | None, owner: str, now: datetime, seconds: float) -> Lease | None:
-        """What `claim` does once it has looked: `held` is the unit's lease, locked, or None if there is none to be had."""
+    def take(self, unit: str, lease: Lease | None, owner: str, now: datetime, seconds: float) -> Lease | None:
+        """What `claim` does once it has looked: `lease` is the unit's lease, locked, or None if there is none to be had."""
         until = now + timedelta(seconds=seconds)
-        if held is None:
+        if lease is None:
             return self.begin(Lease(unit=unit, owner=owner, number=1, expires_at=until))
-        if held.expires_at > now:
+        if lease.expires_at > now:
             return None
-        return self.rows.put([replace(held, owner=owner, number=held.number + 1, expires_at=until)])[0]
+        return self.rows.put([replace(lease, owner=owner, number=lease.number + 1, expires_at=until)])[0]
 
     def begin(self, lease: Lease) -> Lease | None:
         """Store the first lease of a unit; None if another one is there, be it since this moment."""
@@ -157,5 +157,5 @@ class Tasks(Noun):
         return self.rows.delete(Lease, _same(lease)) == 1
 
 
-def _same(lease: Lease) -> Node:
-    return where(key=lease.key, number=lease.number, owner=lease.owner)
+def _same(lease: Lease) -> Condition:
+    return equals(key=lease.key, number=lease.number, owner=lease.owner)

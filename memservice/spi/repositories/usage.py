@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memservice.domain.filters.ast import TRUE, Compare, Node, all_of, where
+from memservice.domain.filters.ast import TRUE, Compare, Condition, all_of, equals
 from memservice.domain.records import Usage
-from memservice.spi.repositories.base import Noun
+from memservice.spi.repositories.base import Repository
 
 SUCCESS = "success"
 GROUPS = ("day", "workspace_key", "task", "provider", "model")
 """What totals can be grouped by."""
-ROWS_AT_ONCE = 1_000
+BATCH_SIZE = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,34 +34,34 @@ class UsageTotal:
     duration_ms: int = 0
 
 
-class Ledger(Noun):
+class Ledger(Repository):
     def add(self, rows: Sequence[Usage]) -> list[Usage]:
         return self.rows.put(rows) if rows else []
 
-    def tokens(self, workspace: int, day: str) -> int:
+    def tokens(self, workspace_key: int, day: str) -> int:
         """Input and output tokens of a workspace's calls on one day."""
-        found = self.totals((), workspace=workspace, since=day, until=day)
-        return sum(total.input_tokens + total.output_tokens for total in found)
+        usage_totals = self.totals((), workspace_key=workspace_key, since=day, until=day)
+        return sum(total.input_tokens + total.output_tokens for total in usage_totals)
 
     def totals(
-        self, by: Sequence[str], *, workspace: int | None = None, since: str | None = None, until: str | None = None
+        self, by: Sequence[str], *, workspace_key: int | None = None, since: str | None = None, until: str | None = None
     ) -> list[UsageTotal]:
         """Sums by these fields of `GROUPS`, in the order of their values (null first), over the days from `since` to `until`, both
         included. No sum where there was no call."""
         sums: dict[tuple[int | str | None, ...], list[int]] = {}
         last = 0
-        while found := self.rows.page(Usage, all_of(chosen(workspace, since, until), Compare("key", "gt", last)), limit=ROWS_AT_ONCE):
-            last = found[-1].key
-            for row in found:
+        while usages := self.rows.page(Usage, all_of(chosen(workspace_key, since, until), Compare("key", "gt", last)), limit=BATCH_SIZE):
+            last = usages[-1].key
+            for row in usages:
                 counts = sums.setdefault(tuple(getattr(row, name) for name in by), [0] * 7)
                 spent = (row.input_tokens, row.output_tokens, row.cache_read_tokens, row.cache_write_tokens, row.duration_ms)
-                for place, number in enumerate((1, int(row.outcome != SUCCESS), *spent)):
-                    counts[place] += number
+                for index, number in enumerate((1, int(row.outcome != SUCCESS), *spent)):
+                    counts[index] += number
         return in_order(by, [total(by, group, counts) for group, counts in sums.items()])
 
 
-def chosen(workspace: int | None, since: str | None, until: str | None) -> Node:
-    parts: list[Node] = [] if workspace is None else [where(workspace_key=workspace)]
+def chosen(workspace_key: int | None, since: str | None, until: str | None) -> Condition:
+    parts: list[Condition] = [] if workspace_key is None else [equals(workspace_key=workspace_key)]
     parts += [] if since is None else [Compare("day", "gte", since)]
     parts += [] if until is None else [Compare("day", "lte", until)]
     return all_of(*parts) if parts else TRUE
@@ -93,8 +93,8 @@ def _text(value: int | str | None) -> str | None:
 def in_order(by: Sequence[str], totals: Sequence[UsageTotal]) -> list[UsageTotal]:
     """By the fields that they were grouped by, null first; text by code point."""
 
-    def place(found: UsageTotal) -> list[tuple[bool, int | str]]:
-        values = [getattr(found, name) for name in by]
+    def place(usage_total: UsageTotal) -> list[tuple[bool, int | str]]:
+        values = [getattr(usage_total, name) for name in by]
         return [(value is not None, "" if value is None else value) for value in values]
 
     return sorted(totals, key=place)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memservice.domain.filters.ast import TRUE, Node, all_of, where
+from memservice.domain.filters.ast import TRUE, Condition, all_of, equals
 from memservice.domain.records import ACTIVE, Peer, Session, Workspace
 from memservice.spi.repositories.base import (
     CREATED,
-    Noun,
+    Repository,
 )
 from memservice.spi.rows import Order
 
@@ -23,31 +23,31 @@ class Located:
     peer: Peer | None = None
 
 
-class Workspaces(Noun):
-    def locate(self, slug: str, session: str | None = None, peer: str | None = None) -> Located:
+class Workspaces(Repository):
+    def locate(self, slug: str, session_id: str | None = None, peer_id: str | None = None) -> Located:
         """The active workspace of that slug, and the session (in any state) and peer of these slugs in it."""
-        workspace = self.rows.get(Workspace, where(slug=slug, state=ACTIVE))
+        workspace = self.rows.get(Workspace, equals(slug=slug, state=ACTIVE))
         if workspace is None:
             return Located()
         return Located(
             workspace,
-            None if session is None else self.rows.get(Session, where(workspace_key=workspace.key, slug=session)),
-            None if peer is None else self.rows.get(Peer, where(workspace_key=workspace.key, slug=peer)),
+            None if session_id is None else self.rows.get(Session, equals(workspace_key=workspace.key, slug=session_id)),
+            None if peer_id is None else self.rows.get(Peer, equals(workspace_key=workspace.key, slug=peer_id)),
         )
 
     def by_slug(self, slug: str, *, lock: bool = False) -> Workspace | None:
         """The active workspace of that slug."""
-        return self.rows.get(Workspace, where(slug=slug, state=ACTIVE), lock=lock)
+        return self.rows.get(Workspace, equals(slug=slug, state=ACTIVE), lock=lock)
 
     def by_key(self, key: int, *, lock: bool = False) -> Workspace | None:
         """In any state."""
-        return self.rows.get(Workspace, where(key=key), lock=lock)
+        return self.rows.get(Workspace, equals(key=key), lock=lock)
 
     def save(self, workspace: Workspace) -> Workspace:
         return self.rows.put([workspace])[0]
 
-    def page(self, condition: Node = TRUE, order: Sequence[Order] = CREATED, limit: int = 50, offset: int = 0) -> list[Workspace]:
-        return self.rows.page(Workspace, all_of(where(state=ACTIVE), condition), order, limit, offset)
+    def page(self, condition: Condition = TRUE, order: Sequence[Order] = CREATED, limit: int = 50, offset: int = 0) -> list[Workspace]:
+        return self.rows.page(Workspace, all_of(equals(state=ACTIVE), condition), order, limit, offset)
 
-    def count(self, condition: Node = TRUE) -> int:
-        return self.rows.count(Workspace, all_of(where(state=ACTIVE), condition))
+    def count(self, condition: Condition = TRUE) -> int:
+        return self.rows.count(Workspace, all_of(equals(state=ACTIVE), condition))

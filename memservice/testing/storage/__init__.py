@@ -11,16 +11,16 @@ that is meant is an override of the test with a reason, where it can be found.
 from memservice.testing.storage.conclusions import ConclusionsChapter
 from memservice.testing.storage.filters import FiltersChapter
 from memservice.testing.storage.messages import MessagesChapter
-from memservice.testing.storage.peers import PeopleChapter
+from memservice.testing.storage.peers import PeersChapter
 from memservice.testing.storage.properties import PropertiesChapter
 from memservice.testing.storage.rows import RowsChapter
 from memservice.testing.storage.sharing import SharingChapter
-from memservice.testing.storage.spaces import StoreChapter
-from memservice.testing.storage.tasks import WorkChapter
+from memservice.testing.storage.spaces import SpacesChapter
+from memservice.testing.storage.tasks import TasksChapter
 from memservice.testing.storage.transactions import TransactionsChapter
 from memservice.testing.storage.uniqueness import UniquenessChapter
 from memservice.testing.storage.usage import UsageChapter
-from memservice.testing.storage.workspaces import PlacesChapter
+from memservice.testing.storage.workspaces import WorkspacesChapter
 
 __all__ = ["StorageContract"]
 
@@ -32,12 +32,12 @@ class StorageContract(
     PropertiesChapter,
     TransactionsChapter,
     SharingChapter,
-    PlacesChapter,
-    PeopleChapter,
+    WorkspacesChapter,
+    PeersChapter,
     MessagesChapter,
     ConclusionsChapter,
-    WorkChapter,
-    StoreChapter,
+    TasksChapter,
+    SpacesChapter,
     UsageChapter,
 ):
     """Everything that a storage has to do."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from memservice.domain.records import PEER, Collection, Conclusion, Member, Message, Peer, Session, Task, Workspace
-from memservice.spi.storage import Storage, View
+from memservice.spi.storage import Storage, Transaction
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Chapter:
     @pytest.fixture
     def world(self, storage: Storage) -> World:
         """A small workspace, stored."""
-        return storage.write(lambda view: populate(view, "w"))
+        return storage.write(lambda tx: populate(tx, "w"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,23 +142,23 @@ def new_workspace(tag: str, number: int = 0, **values: Any) -> Workspace:
     return Workspace(**(given | values))
 
 
-def populate(view: View, tag: str) -> World:
+def populate(tx: Transaction, tag: str) -> World:
     """Store a `World`. The same names in every workspace, so that a look-up that forgets the workspace finds too much."""
-    workspace = view.workspaces.save(new_workspace(tag))
+    workspace = tx.workspaces.save(new_workspace(tag))
     key = workspace.key
     names = ("alice", "bob", "carol")
-    alice, bob, carol = view.peers.put(
+    alice, bob, carol = tx.peers.put(
         [
             Peer(uid=uid(tag, 10 + n), workspace_key=key, slug=name, v1_name=name, kind=PEER, created_at=NOW + timedelta(seconds=n))
             for n, name in enumerate(names)
         ]
     )
-    session = view.sessions.save(Session(uid=uid(tag, 20), workspace_key=key, slug="talk", created_at=NOW))
-    collection = view.conclusions.put_collection(
+    session = tx.sessions.save(Session(uid=uid(tag, 20), workspace_key=key, slug="talk", created_at=NOW))
+    collection = tx.conclusions.put_collection(
         Collection(workspace_key=key, observer_key=alice.key, observed_key=alice.key, observer="alice", observed="alice", created_at=NOW)
     )
     world = World(tag, workspace, session, alice, bob, carol, collection)
-    view.members.put([world.member(session, alice, 1), world.member(session, bob, 2)])
+    tx.members.put([world.member(session, alice, 1), world.member(session, bob, 2)])
     return world
 
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 import pytest
 
 from memservice.domain import records as r
-from memservice.domain.filters.ast import TRUE, All, Any_, Contains, Equal, IsNull, KeyEqual, Node, Not, OneOf, Substring, where
+from memservice.domain.filters.ast import TRUE, All, Any_, Condition, Contains, Equal, IsNull, KeyEqual, Not, OneOf, Substring, equals
 from memservice.domain.filters.evaluate import matches
 from memservice.domain.records import Conclusion
 from memservice.spi.rows import Order
-from memservice.spi.storage import Storage, View
+from memservice.spi.storage import Storage, Transaction
 from memservice.testing.storage import tricky
 from memservice.testing.storage.base import NOW, Chapter, World, populate
 
@@ -21,20 +21,20 @@ LEAVES = (
 )  # fmt: skip
 
 
-def disagreements(view: View, rows: Iterable[Conclusion], conditions: Iterable[Node]) -> list[str]:
+def disagreements(tx: Transaction, rows: Iterable[Conclusion], conditions: Iterable[Condition]) -> list[str]:
     """Where the storage and the reference evaluator differ, in words."""
     found: list[str] = []
-    stored = list(rows)
+    conclusions = list(rows)
     for condition in conditions:
-        expected = [row.key for row in stored if matches(row, condition)]
-        got = [row.key for row in view.rows.page(Conclusion, condition)]
-        by_key = {row.key: row for row in stored}
+        expected = [row.key for row in conclusions if matches(row, condition)]
+        got = [row.key for row in tx.rows.page(Conclusion, condition)]
+        by_key = {row.key: row for row in conclusions}
         for wrong, key in [("misses", key) for key in set(expected) - set(got)] + [("adds", key) for key in set(got) - set(expected)]:
             row = by_key[key]
             found.append(f"{condition} {wrong} content={row.content!r} session={row.session!r} internal={row.internal!r} {row}")
         if got != expected and sorted(got) == sorted(expected):
             found.append(f"{condition} is out of order")
-        if view.rows.count(Conclusion, condition) != len(expected):
+        if tx.rows.count(Conclusion, condition) != len(expected):
             found.append(f"{condition} is counted wrong")
     return found
 
@@ -43,11 +43,11 @@ class FiltersChapter(Chapter):
     @pytest.mark.parametrize("kind", LEAVES)
     def test_leaf(self, storage: Storage, world: World, kind: str) -> None:
         """Each kind of leaf, and its negation, on rows with unlikely text, numbers, keys and nulls."""
-        rows = storage.write(lambda view: view.conclusions.put(tricky.rows(world)))
+        rows = storage.write(lambda tx: tx.conclusions.put(tricky.rows(world)))
         nodes = [node for node in tricky.leaves(world) if type(node).__name__ == kind]
         assert nodes
-        with storage.read() as view:
-            wrong = disagreements(view, rows, [*nodes, *(Not(node) for node in nodes)])
+        with storage.read() as tx:
+            wrong = disagreements(tx, rows, [*nodes, *(Not(node) for node in nodes)])
         assert not wrong, f"{len(wrong)} differences, the first ones:\n" + "\n".join(wrong[:5])
 
     def test_every_leaf_is_tried(self, storage: Storage, world: World) -> None:
@@ -58,92 +58,92 @@ class FiltersChapter(Chapter):
         assert set(tried) == set(LEAVES)
 
     def test_branches(self, storage: Storage, world: World) -> None:
-        rows = storage.write(lambda view: view.conclusions.put(tricky.rows(world)))
-        with storage.read() as view:
-            wrong = disagreements(view, rows, tricky.compounds(world))
+        rows = storage.write(lambda tx: tx.conclusions.put(tricky.rows(world)))
+        with storage.read() as tx:
+            wrong = disagreements(tx, rows, tricky.compounds(world))
         assert not wrong, "\n".join(wrong[:5])
 
     def test_booleans(self, storage: Storage) -> None:
-        storage.write(lambda view: view.rows.put([r.ApiKey(uid=f"{n}", admin=n == 1, created_at=NOW) for n in range(3)]))
-        with storage.read() as view:
-            assert [row.uid for row in view.rows.page(r.ApiKey, Equal("admin", True))] == ["1"]
-            assert [row.uid for row in view.rows.page(r.ApiKey, Equal("admin", False))] == ["0", "2"]
-            assert [row.uid for row in view.rows.page(r.ApiKey, Not(Equal("admin", True)))] == ["0", "2"]
+        storage.write(lambda tx: tx.rows.put([r.ApiKey(uid=f"{n}", admin=n == 1, created_at=NOW) for n in range(3)]))
+        with storage.read() as tx:
+            assert [row.uid for row in tx.rows.page(r.ApiKey, Equal("admin", True))] == ["1"]
+            assert [row.uid for row in tx.rows.page(r.ApiKey, Equal("admin", False))] == ["0", "2"]
+            assert [row.uid for row in tx.rows.page(r.ApiKey, Not(Equal("admin", True)))] == ["0", "2"]
 
     def test_nullable_booleans(self, storage: Storage, world: World) -> None:
         a, b = world.member(world.session, world.carol, 3, observe_me=False), None
-        storage.write(lambda view: view.members.put([a]))
-        with storage.read() as view:
-            assert [m.peer for m in view.rows.page(r.Member, Equal("observe_me", False))] == ["carol"]
-            assert [m.peer for m in view.rows.page(r.Member, IsNull("observe_me"))] == ["alice", "bob"]
-            assert view.rows.count(r.Member, Equal("observe_me", True)) == 0
-            assert [m.peer for m in view.rows.page(r.Member, where(observe_me=b, left_at=None))] == ["alice", "bob"]
+        storage.write(lambda tx: tx.members.put([a]))
+        with storage.read() as tx:
+            assert [m.peer for m in tx.rows.page(r.Member, Equal("observe_me", False))] == ["carol"]
+            assert [m.peer for m in tx.rows.page(r.Member, IsNull("observe_me"))] == ["alice", "bob"]
+            assert tx.rows.count(r.Member, Equal("observe_me", True)) == 0
+            assert [m.peer for m in tx.rows.page(r.Member, equals(observe_me=b, left_at=None))] == ["alice", "bob"]
 
     @pytest.mark.parametrize("size", [0, 1, 2, 1000])
     def test_one_of_many_values(self, storage: Storage, size: int) -> None:
         """An empty list matches nothing; a thousand values are as good as one, of every type."""
-        stored = storage.write(lambda view: view.rows.put([r.Fact(name=f"name {n}", value="") for n in range(1100)]))
-        chosen = stored[:size]
-        with storage.read() as view:
-            assert view.rows.page(r.Fact, OneOf("name", tuple(fact.name for fact in chosen))) == chosen
-            assert view.rows.page(r.Fact, OneOf("key", tuple(fact.key for fact in chosen))) == chosen
-            assert view.rows.count(r.Fact, Not(OneOf("key", tuple(fact.key for fact in chosen)))) == 1100 - size
+        facts = storage.write(lambda tx: tx.rows.put([r.Fact(name=f"name {n}", value="") for n in range(1100)]))
+        chosen = facts[:size]
+        with storage.read() as tx:
+            assert tx.rows.page(r.Fact, OneOf("name", tuple(fact.name for fact in chosen))) == chosen
+            assert tx.rows.page(r.Fact, OneOf("key", tuple(fact.key for fact in chosen))) == chosen
+            assert tx.rows.count(r.Fact, Not(OneOf("key", tuple(fact.key for fact in chosen)))) == 1100 - size
             assert (
-                view.rows.page(r.Fact, All((OneOf("name", tuple(f.name for f in chosen)), OneOf("key", tuple(f.key for f in stored)))))
+                tx.rows.page(r.Fact, All((OneOf("name", tuple(f.name for f in chosen)), OneOf("key", tuple(f.key for f in facts)))))
                 == chosen
             )
 
     def test_all_parts_must_hold(self, storage: Storage, world: World) -> None:
-        storage.write(lambda view: view.rows.put([world.message(n, content=f"{n % 2}", tokens=n % 3) for n in range(1, 13)]))
+        storage.write(lambda tx: tx.rows.put([world.message(n, content=f"{n % 2}", tokens=n % 3) for n in range(1, 13)]))
         even, third = Equal("content", "0"), Equal("tokens", 0)
-        with storage.read() as view:
-            assert [m.seq for m in view.rows.page(r.Message, All((even, third)))] == [6, 12]
-            assert [m.seq for m in view.rows.page(r.Message, All((third, even)))] == [6, 12]
-            assert [m.seq for m in view.rows.page(r.Message, All((Equal("session", "talk"), third, Not(even))))] == [3, 9]
+        with storage.read() as tx:
+            assert [m.seq for m in tx.rows.page(r.Message, All((even, third)))] == [6, 12]
+            assert [m.seq for m in tx.rows.page(r.Message, All((third, even)))] == [6, 12]
+            assert [m.seq for m in tx.rows.page(r.Message, All((Equal("session", "talk"), third, Not(even))))] == [3, 9]
 
     def test_some_part_must_hold(self, storage: Storage, world: World) -> None:
-        storage.write(lambda view: view.rows.put([world.message(n) for n in range(1, 6)]))
-        with storage.read() as view:
-            assert [m.seq for m in view.rows.page(r.Message, Any_((Equal("seq", 2), Equal("seq", 4))))] == [2, 4]
-            assert [m.seq for m in view.rows.page(r.Message, Any_((Equal("seq", 9), Equal("seq", 4))))] == [4]
+        storage.write(lambda tx: tx.rows.put([world.message(n) for n in range(1, 6)]))
+        with storage.read() as tx:
+            assert [m.seq for m in tx.rows.page(r.Message, Any_((Equal("seq", 2), Equal("seq", 4))))] == [2, 4]
+            assert [m.seq for m in tx.rows.page(r.Message, Any_((Equal("seq", 9), Equal("seq", 4))))] == [4]
 
     @pytest.mark.parametrize(
         "hostile", ["'", '"', "x' OR '1'='1", "'; DROP TABLE facts; --", "%", "_", "\\", "\\'", ":a", "?", "$1", "%s", "{}"]
     )
     def test_hostile_values_are_values(self, storage: Storage, hostile: str) -> None:
-        storage.write(lambda view: view.rows.put([r.Fact(name=hostile, value=hostile), r.Fact(name="innocent", value="")]))
-        with storage.read() as view:
+        storage.write(lambda tx: tx.rows.put([r.Fact(name=hostile, value=hostile), r.Fact(name="innocent", value="")]))
+        with storage.read() as tx:
             for condition in (Equal("name", hostile), OneOf("name", (hostile,)), Substring("name", hostile)):
-                assert [fact.name for fact in view.rows.page(r.Fact, condition)] == [hostile]
-        assert storage.write(lambda view: view.rows.change(r.Fact, where(name=hostile), value=hostile * 2)) == 1
-        assert storage.write(lambda view: view.rows.delete(r.Fact, where(name=hostile, value=hostile * 2))) == 1
-        with storage.read() as view:
-            assert [fact.name for fact in view.rows.page(r.Fact)] == ["innocent"]
+                assert [fact.name for fact in tx.rows.page(r.Fact, condition)] == [hostile]
+        assert storage.write(lambda tx: tx.rows.change(r.Fact, equals(name=hostile), value=hostile * 2)) == 1
+        assert storage.write(lambda tx: tx.rows.delete(r.Fact, equals(name=hostile, value=hostile * 2))) == 1
+        with storage.read() as tx:
+            assert [fact.name for fact in tx.rows.page(r.Fact)] == ["innocent"]
 
     @pytest.mark.parametrize("hostile", ['name" OR 1=1 --', "name OR 1=1", "nothing", "name; DROP TABLE facts", "__class__.__name__"])
     def test_a_name_that_is_no_field_is_refused(self, storage: Storage, hostile: str) -> None:
         """As a field to filter, to order by or to set: an error, never a condition of its own making."""
-        storage.write(lambda view: view.rows.put([r.Fact(name=name, value="kept") for name in "ab"]))
+        storage.write(lambda tx: tx.rows.put([r.Fact(name=name, value="kept") for name in "ab"]))
         attempts = (
-            lambda view: view.rows.page(r.Fact, Equal(hostile, "a")),
-            lambda view: view.rows.count(r.Fact, Not(IsNull(hostile))),
-            lambda view: view.rows.page(r.Fact, TRUE, (Order(hostile),)),
-            lambda view: view.rows.change(r.Fact, TRUE, **{hostile: "gone"}),
-            lambda view: view.rows.delete(r.Fact, Equal(hostile, "a")),
-            lambda view: view.rows.page(r.Fact, KeyEqual(hostile, "a", "b")),
-            lambda view: view.rows.page(r.Fact, Contains(hostile, {"a": 1})),
+            lambda tx: tx.rows.page(r.Fact, Equal(hostile, "a")),
+            lambda tx: tx.rows.count(r.Fact, Not(IsNull(hostile))),
+            lambda tx: tx.rows.page(r.Fact, TRUE, (Order(hostile),)),
+            lambda tx: tx.rows.change(r.Fact, TRUE, **{hostile: "gone"}),
+            lambda tx: tx.rows.delete(r.Fact, Equal(hostile, "a")),
+            lambda tx: tx.rows.page(r.Fact, KeyEqual(hostile, "a", "b")),
+            lambda tx: tx.rows.page(r.Fact, Contains(hostile, {"a": 1})),
         )
         for attempt in attempts:
             with pytest.raises(Exception):  # noqa: B017 - which error is the storage's own business
                 storage.write(attempt)
-        with storage.read() as view:
-            assert [(fact.name, fact.value) for fact in view.rows.page(r.Fact)] == [("a", "kept"), ("b", "kept")]
+        with storage.read() as tx:
+            assert [(fact.name, fact.value) for fact in tx.rows.page(r.Fact)] == [("a", "kept"), ("b", "kept")]
 
     def test_a_filter_confines_change_and_delete_to_its_workspace(self, storage: Storage, world: World) -> None:
-        other = storage.write(lambda view: populate(view, "other"))
-        mine = where(workspace_key=world.workspace.key, slug="carol")
-        assert storage.write(lambda view: view.rows.change(r.Peer, mine, v1_role="assistant")) == 1
-        assert storage.write(lambda view: view.rows.delete(r.Peer, mine)) == 1
-        with storage.read() as view:
-            assert view.rows.page(r.Peer, where(workspace_key=other.workspace.key)) == [other.alice, other.bob, other.carol]
-            assert view.rows.page(r.Peer, where(workspace_key=world.workspace.key)) == [world.alice, world.bob]
+        other = storage.write(lambda tx: populate(tx, "other"))
+        mine = equals(workspace_key=world.workspace.key, slug="carol")
+        assert storage.write(lambda tx: tx.rows.change(r.Peer, mine, v1_role="assistant")) == 1
+        assert storage.write(lambda tx: tx.rows.delete(r.Peer, mine)) == 1
+        with storage.read() as tx:
+            assert tx.rows.page(r.Peer, equals(workspace_key=other.workspace.key)) == [other.alice, other.bob, other.carol]
+            assert tx.rows.page(r.Peer, equals(workspace_key=world.workspace.key)) == [world.alice, world.bob]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from memservice.domain import records as r
-from memservice.domain.filters.ast import Compare, where
+from memservice.domain.filters.ast import Compare, equals
 from memservice.domain.records import LONG, SHORT, Message
 from memservice.spi.repositories import Position
 from memservice.spi.storage import Storage
@@ -17,7 +17,7 @@ from memservice.testing.storage.base import NOW, Chapter, World, populate
 def converse(storage: Storage, world: World, number: int, first: int = 1) -> list[Message]:
     """Store messages `first` to `number`; their times run against their order, which must not matter."""
     messages = [world.message(seq, created_at=NOW - timedelta(hours=seq)) for seq in range(first, number + 1)]
-    return storage.write(lambda view: view.messages.append(messages))
+    return storage.write(lambda tx: tx.messages.append(messages))
 
 
 def position(message: Message) -> Position:
@@ -31,88 +31,86 @@ def in_order(positions: Sequence[Position]) -> list[Position]:
 class MessagesChapter(Chapter):
     def test_a_run_of_messages(self, storage: Storage, world: World) -> None:
         said = converse(storage, world, 9)
-        converse(storage, storage.write(lambda view: populate(view, "other")), 9)
+        converse(storage, storage.write(lambda tx: populate(tx, "other")), 9)
         key = world.session.key
-        with storage.read() as view:
-            assert view.messages.run(key, 1, 9) == said
-            assert view.messages.run(key, 3, 5) == said[2:5]
-            assert view.messages.run(key, 3, 5, reverse=True) == said[2:5][::-1]
-            assert view.messages.run(key, 9, 9) == said[8:]
-            assert view.messages.run(key, -5, 100) == said
-            assert view.messages.run(key, 5, 4) == view.messages.run(key, 10, 20) == view.messages.run(10**9, 1, 9) == []
+        with storage.read() as tx:
+            assert tx.messages.run(key, 1, 9) == said
+            assert tx.messages.run(key, 3, 5) == said[2:5]
+            assert tx.messages.run(key, 3, 5, reverse=True) == said[2:5][::-1]
+            assert tx.messages.run(key, 9, 9) == said[8:]
+            assert tx.messages.run(key, -5, 100) == said
+            assert tx.messages.run(key, 5, 4) == tx.messages.run(key, 10, 20) == tx.messages.run(10**9, 1, 9) == []
 
     def test_messages_are_paged_by_position(self, storage: Storage, world: World) -> None:
         said = converse(storage, world, 12)
         key = world.session.key
         late = Compare("created_at", "lt", NOW - timedelta(hours=6))
-        with storage.read() as view:
-            assert view.messages.page(key) == said
-            assert view.messages.page(key, reverse=True, limit=3, offset=1) == said[::-1][1:4]
-            assert view.messages.page(key, late, limit=4) == said[6:10]
-            assert view.messages.page(key, late, reverse=True, limit=2, offset=4) == said[6:8][::-1]
-            assert (view.messages.count(key), view.messages.count(key, late)) == (12, 6)
+        with storage.read() as tx:
+            assert tx.messages.page(key) == said
+            assert tx.messages.page(key, reverse=True, limit=3, offset=1) == said[::-1][1:4]
+            assert tx.messages.page(key, late, limit=4) == said[6:10]
+            assert tx.messages.page(key, late, reverse=True, limit=2, offset=4) == said[6:8][::-1]
+            assert (tx.messages.count(key), tx.messages.count(key, late)) == (12, 6)
 
     def test_a_message_is_found_in_its_session_only(self, storage: Storage, world: World) -> None:
         said = converse(storage, world, 3)
-        other = storage.write(lambda view: view.sessions.save(world.another_session("other", 1)))
-        with storage.read() as view:
-            assert view.messages.by_uid(world.session.key, said[1].uid) == said[1]
-            assert view.messages.by_uid(other.key, said[1].uid) is None
-            assert view.messages.by_uid(world.session.key, "nothing") is None
-            assert view.messages.page(other.key) == []
-            assert view.messages.count(other.key) == 0
+        other = storage.write(lambda tx: tx.sessions.save(world.another_session("other", 1)))
+        with storage.read() as tx:
+            assert tx.messages.by_uid(world.session.key, said[1].uid) == said[1]
+            assert tx.messages.by_uid(other.key, said[1].uid) is None
+            assert tx.messages.by_uid(world.session.key, "nothing") is None
+            assert tx.messages.page(other.key) == []
+            assert tx.messages.count(other.key) == 0
 
     def test_messages_by_keys(self, storage: Storage, world: World) -> None:
         said = converse(storage, world, 5)
-        with storage.read() as view:
-            assert view.messages.by_keys([said[3].key, said[0].key, 10**9]) == {said[0].key: said[0], said[3].key: said[3]}
-            assert view.messages.by_keys([]) == {}
+        with storage.read() as tx:
+            assert tx.messages.by_keys([said[3].key, said[0].key, 10**9]) == {said[0].key: said[0], said[3].key: said[3]}
+            assert tx.messages.by_keys([]) == {}
 
     def test_messages_by_keys_that_match(self, storage: Storage, world: World) -> None:
         said = converse(storage, world, 5)
-        other = storage.write(lambda view: populate(view, "other"))
+        other = storage.write(lambda tx: populate(tx, "other"))
         theirs = converse(storage, other, 2)
         asked = [message.key for message in (*said[1:], *theirs)]
-        with storage.read() as view:
-            found = view.messages.matching(world.workspace.key, asked, where(seq=(1, 2, 4)))
+        with storage.read() as tx:
+            found = tx.messages.matching(world.workspace.key, asked, equals(seq=(1, 2, 4)))
             assert found == {said[1].key: said[1], said[3].key: said[3]}
-            assert view.messages.matching(other.workspace.key, asked, where(seq=(1, 9))) == {theirs[0].key: theirs[0]}
-            assert view.messages.matching(world.workspace.key, [], where(seq=1)) == {}
+            assert tx.messages.matching(other.workspace.key, asked, equals(seq=(1, 9))) == {theirs[0].key: theirs[0]}
+            assert tx.messages.matching(world.workspace.key, [], equals(seq=1)) == {}
 
     def test_save_replaces_a_message(self, storage: Storage, world: World) -> None:
         said = converse(storage, world, 3)
         changed = replace(said[1], content="changed", metadata={"a": 1})
-        assert storage.write(lambda view: view.messages.save(changed)) == changed
-        with storage.read() as view:
-            assert view.messages.run(world.session.key, 1, 3) == [said[0], changed, said[2]]
+        assert storage.write(lambda tx: tx.messages.save(changed)) == changed
+        with storage.read() as tx:
+            assert tx.messages.run(world.session.key, 1, 3) == [said[0], changed, said[2]]
 
     def test_the_message_that_reaches_a_number_of_tokens(self, storage: Storage, world: World) -> None:
         totals = [10, 10, 25, 2**40]
-        storage.write(
-            lambda view: view.messages.append([world.message(n, tokens_through=total) for n, total in enumerate(totals, start=1)])
-        )
-        converse(storage, storage.write(lambda view: populate(view, "other")), 50)
+        storage.write(lambda tx: tx.messages.append([world.message(n, tokens_through=total) for n, total in enumerate(totals, start=1)]))
+        converse(storage, storage.write(lambda tx: populate(tx, "other")), 50)
         key = world.session.key
-        with storage.read() as view:
-            reaching = view.messages.seq_reaching
+        with storage.read() as tx:
+            reaching = tx.messages.seq_reaching
             assert [reaching(key, tokens) for tokens in (0, 1, 10, 11, 25, 26, 2**40, 2**40 + 1)] == [1, 1, 1, 3, 3, 4, 4, None]
             assert reaching(10**9, 0) is None
 
     def test_positions(self, storage: Storage, world: World) -> None:
         said = converse(storage, world, 4)
-        with storage.read() as view:
-            found = view.messages.positions([said[2].key, said[0].key, 10**9])
+        with storage.read() as tx:
+            found = tx.messages.positions([said[2].key, said[0].key, 10**9])
             assert in_order(found) == [position(said[0]), position(said[2])]
-            assert list(view.messages.positions([])) == []
+            assert list(tx.messages.positions([])) == []
 
     def test_positions_around_places(self, storage: Storage, world: World) -> None:
         """Each once, however many places it is near to, and never from a session that was not named."""
         said = converse(storage, world, 20)
-        other = storage.write(lambda view: populate(view, "other"))
+        other = storage.write(lambda tx: populate(tx, "other"))
         theirs = converse(storage, other, 20)
         mine, away = world.session.key, other.session.key
-        with storage.read() as view:
-            around = view.messages.around
+        with storage.read() as tx:
+            around = tx.messages.around
             assert in_order(around([(mine, 5)], 2)) == [position(m) for m in said[2:7]]
             assert in_order(around([(mine, 5), (mine, 7), (mine, 5)], 1)) == [position(m) for m in said[3:8]]
             assert in_order(around([(mine, 1), (away, 20)], 2)) == [position(m) for m in (*said[:3], *theirs[17:])]
@@ -122,13 +120,13 @@ class MessagesChapter(Chapter):
 
     def test_positions_around_many_places(self, storage: Storage, world: World) -> None:
         said = converse(storage, world, 300)
-        places = [(world.session.key, message.seq) for message in said[::2]]
-        with storage.read() as view:
-            assert in_order(view.messages.around(places, 3)) == [position(m) for m in said]
+        positions = [(world.session.key, message.seq) for message in said[::2]]
+        with storage.read() as tx:
+            assert in_order(tx.messages.around(positions, 3)) == [position(m) for m in said]
 
     def test_the_newest_summary_of_each_kind_is_kept(self, storage: Storage, world: World) -> None:
         said = converse(storage, world, 2)
-        other = storage.write(lambda view: populate(view, "other"))
+        other = storage.write(lambda tx: populate(tx, "other"))
 
         def summary(of: World, kind: str, message: Message, content: str) -> r.Summary:
             return r.Summary(
@@ -144,12 +142,12 @@ class MessagesChapter(Chapter):
             )
 
         theirs = converse(storage, other, 1)[0]
-        storage.write(lambda view: view.summaries.save(summary(other, SHORT, theirs, "theirs")))
-        storage.write(lambda view: view.summaries.save(summary(world, SHORT, said[0], "old")))
-        long = storage.write(lambda view: view.summaries.save(summary(world, LONG, said[0], "long")))
-        short = storage.write(lambda view: view.summaries.save(summary(world, SHORT, said[1], "new")))
-        with storage.read() as view:
-            assert view.summaries.of_session(world.session.key) == {SHORT: short, LONG: long}
-            assert view.summaries.of_session(other.session.key)[SHORT].content == "theirs"
-            assert view.rows.count(r.Summary) == 3
-            assert view.summaries.of_session(10**9) == {}
+        storage.write(lambda tx: tx.summaries.save(summary(other, SHORT, theirs, "theirs")))
+        storage.write(lambda tx: tx.summaries.save(summary(world, SHORT, said[0], "old")))
+        long = storage.write(lambda tx: tx.summaries.save(summary(world, LONG, said[0], "long")))
+        short = storage.write(lambda tx: tx.summaries.save(summary(world, SHORT, said[1], "new")))
+        with storage.read() as tx:
+            assert tx.summaries.of_session(world.session.key) == {SHORT: short, LONG: long}
+            assert tx.summaries.of_session(other.session.key)[SHORT].content == "theirs"
+            assert tx.rows.count(r.Summary) == 3
+            assert tx.summaries.of_session(10**9) == {}

@@ -5,51 +5,51 @@ from __future__ import annotations
 from dataclasses import replace
 
 from memservice.domain import records as r
-from memservice.domain.filters.ast import where
+from memservice.domain.filters.ast import equals
 from memservice.domain.records import SCOPE
 from memservice.spi.rows import Order
-from memservice.spi.storage import Storage, View
+from memservice.spi.storage import Storage, Transaction
 from memservice.testing.storage.base import NOW, Chapter, World, populate
 
 
-class PeopleChapter(Chapter):
+class PeersChapter(Chapter):
     def test_peers_of_another_workspace_stay_out(self, storage: Storage, world: World) -> None:
-        other = storage.write(lambda view: populate(view, "other"))
-        extra = storage.write(lambda view: view.peers.put([other.peer("dora", 30)]))[0]
+        other = storage.write(lambda tx: populate(tx, "other"))
+        extra = storage.write(lambda tx: tx.peers.put([other.peer("dora", 30)]))[0]
         mine, theirs = world.workspace.key, other.workspace.key
-        with storage.read() as view:
-            assert view.peers.page(mine) == [world.alice, world.bob, world.carol]
-            assert view.peers.count(mine) == 3
-            assert view.peers.page(theirs) == [other.alice, other.bob, other.carol, extra]
-            assert view.peers.by_slug(mine, "dora") is None
-            assert view.peers.by_slug(theirs, "alice") == other.alice
-            assert view.peers.by_slugs(mine, ["dora", "bob", "nobody", "bob"]) == {"bob": world.bob}
-            assert view.peers.by_slugs(mine, []) == {}
+        with storage.read() as tx:
+            assert tx.peers.page(mine) == [world.alice, world.bob, world.carol]
+            assert tx.peers.count(mine) == 3
+            assert tx.peers.page(theirs) == [other.alice, other.bob, other.carol, extra]
+            assert tx.peers.by_slug(mine, "dora") is None
+            assert tx.peers.by_slug(theirs, "alice") == other.alice
+            assert tx.peers.by_slugs(mine, ["dora", "bob", "nobody", "bob"]) == {"bob": world.bob}
+            assert tx.peers.by_slugs(mine, []) == {}
 
     def test_peers_by_keys(self, storage: Storage, world: World) -> None:
-        with storage.read() as view:
-            assert view.peers.by_keys([world.carol.key, world.alice.key, 10**9]) == {
+        with storage.read() as tx:
+            assert tx.peers.by_keys([world.carol.key, world.alice.key, 10**9]) == {
                 world.alice.key: world.alice,
                 world.carol.key: world.carol,
             }
-            assert view.peers.by_keys([]) == {}
+            assert tx.peers.by_keys([]) == {}
 
     def test_peers_are_paged_in_a_total_order(self, storage: Storage, world: World) -> None:
-        stored = storage.write(lambda view: view.peers.put([world.peer(f"p{n}", n, created_at=NOW) for n in range(7)]))
-        everyone = [world.alice, *stored, world.bob, world.carol]
+        peers = storage.write(lambda tx: tx.peers.put([world.peer(f"p{n}", n, created_at=NOW) for n in range(7)]))
+        everyone = [world.alice, *peers, world.bob, world.carol]
         key = world.workspace.key
-        with storage.read() as view:
-            assert view.peers.page(key) == everyone
-            assert view.peers.page(key, limit=4, offset=3) == everyone[3:7]
-            assert view.peers.page(key, order=(Order("created_at", True), Order("key", True))) == everyone[::-1]
-            assert view.peers.page(key, where(slug=("p3", "bob"))) == [stored[3], world.bob]
-            assert view.peers.count(key, where(slug=("p3", "bob"))) == 2
+        with storage.read() as tx:
+            assert tx.peers.page(key) == everyone
+            assert tx.peers.page(key, limit=4, offset=3) == everyone[3:7]
+            assert tx.peers.page(key, order=(Order("created_at", True), Order("key", True))) == everyone[::-1]
+            assert tx.peers.page(key, equals(slug=("p3", "bob"))) == [peers[3], world.bob]
+            assert tx.peers.count(key, equals(slug=("p3", "bob"))) == 2
 
     def test_put_updates_a_peer(self, storage: Storage, world: World) -> None:
         changed = replace(world.bob, v1_name="robert", metadata={"name": "Bob"}, configuration={"observe_me": False})
-        assert storage.write(lambda view: view.peers.put([changed])) == [changed]
-        with storage.read() as view:
-            assert view.peers.by_slug(world.workspace.key, "bob", lock=False) == changed
+        assert storage.write(lambda tx: tx.peers.put([changed])) == [changed]
+        with storage.read() as tx:
+            assert tx.peers.by_slug(world.workspace.key, "bob", lock=False) == changed
 
     def test_peers_of_a_session_in_the_order_they_joined(self, storage: Storage, world: World) -> None:
         """Without scopes and without those that left."""
@@ -64,50 +64,50 @@ class PeopleChapter(Chapter):
             ]
 
         peers = storage.write(
-            lambda view: view.peers.put(
+            lambda tx: tx.peers.put(
                 [world.peer("scope.x", 1, kind=SCOPE), world.peer("gone", 2), world.peer("late", 3), world.peer("early", 4)]
             )
         )
-        storage.write(lambda view: view.members.put(join(peers)))
+        storage.write(lambda tx: tx.members.put(join(peers)))
         inside = [peers[3], world.alice, world.bob, peers[2]]
         key = world.session.key
-        with storage.read() as view:
-            assert view.peers.page_of_session(key) == (inside, 4)
-            assert view.peers.page_of_session(key, reverse=True) == (inside[::-1], 4)
-            assert view.peers.page_of_session(key, limit=2, offset=1) == (inside[1:3], 4)
-            assert view.peers.page_of_session(10**9) == ([], 0)
+        with storage.read() as tx:
+            assert tx.peers.page_of_session(key) == (inside, 4)
+            assert tx.peers.page_of_session(key, reverse=True) == (inside[::-1], 4)
+            assert tx.peers.page_of_session(key, limit=2, offset=1) == (inside[1:3], 4)
+            assert tx.peers.page_of_session(10**9) == ([], 0)
 
     def test_members_of_a_session(self, storage: Storage, world: World) -> None:
         gone, stays = storage.write(
-            lambda view: view.members.put(
+            lambda tx: tx.members.put(
                 [
                     world.member(world.session, world.carol, 5, left_at=NOW, observe_others=True),
-                    world.member(world.session, view.peers.put([world.peer("scope.x", 1, kind=SCOPE)])[0], 0),
+                    world.member(world.session, tx.peers.put([world.peer("scope.x", 1, kind=SCOPE)])[0], 0),
                 ]
             )
         )
-        with storage.read() as view:
-            active = view.members.of_session(world.session.key)
+        with storage.read() as tx:
+            active = tx.members.of_session(world.session.key)
             assert [member.peer for member in active] == ["alice", "bob", "scope.x"]
-            assert view.members.of_session(world.session.key, active=False) == [*active[:2], gone, stays]
-            assert view.members.of_session(world.session.key, peers=[world.bob.key, world.carol.key, 10**9]) == [active[1]]
-            assert view.members.of_session(world.session.key, active=False, peers=[world.carol.key]) == [gone]
-            assert view.members.of_session(world.session.key, peers=[]) == []
-            assert view.members.one(world.session.key, world.carol.key) == gone
-            assert view.members.one(world.session.key, 10**9) is None
-            assert view.members.of_peer(world.carol.key) == [gone]
-            assert view.members.of_peer(world.carol.key, active=True) == []
-            assert view.members.of_peer(world.bob.key, active=True) == [active[1]]
-        back = storage.write(lambda view: view.members.put([replace(gone, left_at=None)]))[0]
-        with storage.read() as view:
-            assert view.members.of_peer(world.carol.key, active=True) == [back]
-        assert storage.write(lambda view: view.members.put([])) == []
+            assert tx.members.of_session(world.session.key, active=False) == [*active[:2], gone, stays]
+            assert tx.members.of_session(world.session.key, peer_keys=[world.bob.key, world.carol.key, 10**9]) == [active[1]]
+            assert tx.members.of_session(world.session.key, active=False, peer_keys=[world.carol.key]) == [gone]
+            assert tx.members.of_session(world.session.key, peer_keys=[]) == []
+            assert tx.members.one(world.session.key, world.carol.key) == gone
+            assert tx.members.one(world.session.key, 10**9) is None
+            assert tx.members.of_peer(world.carol.key) == [gone]
+            assert tx.members.of_peer(world.carol.key, active=True) == []
+            assert tx.members.of_peer(world.bob.key, active=True) == [active[1]]
+        back = storage.write(lambda tx: tx.members.put([replace(gone, left_at=None)]))[0]
+        with storage.read() as tx:
+            assert tx.members.of_peer(world.carol.key, active=True) == [back]
+        assert storage.write(lambda tx: tx.members.put([])) == []
 
     def test_members_that_speak_or_listen(self, storage: Storage, world: World) -> None:
-        def store(view: View) -> list[r.Member]:
-            dave, scope = view.peers.put([world.peer("dave", 1), world.peer("scope.x", 2, kind=SCOPE)])
+        def store(tx: Transaction) -> list[r.Member]:
+            dave, scope = tx.peers.put([world.peer("dave", 1), world.peer("scope.x", 2, kind=SCOPE)])
             left = world.member(world.session, world.carol, 5, left_at=NOW, observe_others=True)
-            return view.members.put(
+            return tx.members.put(
                 [
                     left,
                     world.member(world.session, dave, 6, observe_others=False),
@@ -116,49 +116,49 @@ class PeopleChapter(Chapter):
             )
 
         gone, quiet, scope = storage.write(store)
-        with storage.read() as view:
-            listening = [member for member in view.members.of_session(world.session.key) if member.observe_others]
+        with storage.read() as tx:
+            listening = [member for member in tx.members.of_session(world.session.key) if member.observe_others]
             assert scope in listening
-            assert view.members.listening(world.session.key, []) == listening
+            assert tx.members.listening(world.session.key, []) == listening
             assert quiet not in listening
             speakers = [quiet.peer_key, gone.peer_key, 10**9]
-            assert view.members.listening(world.session.key, speakers) == sorted([*listening, quiet], key=lambda member: member.key)
-            assert view.members.listening(10**9, speakers) == []
+            assert tx.members.listening(world.session.key, speakers) == sorted([*listening, quiet], key=lambda member: member.key)
+            assert tx.members.listening(10**9, speakers) == []
 
     def test_which_of_some_sessions_a_peer_is_in(self, storage: Storage, world: World) -> None:
-        other = storage.write(lambda view: populate(view, "other"))
-        quiet = storage.write(lambda view: view.sessions.save(replace(world.session, key=0, uid=world.uid(77), slug="quiet")))
-        storage.write(lambda view: view.members.put([world.member(quiet, world.alice, 3, left_at=NOW), world.member(quiet, world.bob, 4)]))
+        other = storage.write(lambda tx: populate(tx, "other"))
+        quiet = storage.write(lambda tx: tx.sessions.save(replace(world.session, key=0, uid=world.uid(77), slug="quiet")))
+        storage.write(lambda tx: tx.members.put([world.member(quiet, world.alice, 3, left_at=NOW), world.member(quiet, world.bob, 4)]))
         talk = world.session.slug
-        with storage.read() as view:
-            assert view.members.active_among(world.alice.key, [talk, "quiet", "nowhere"]) == {talk}
-            assert view.members.active_among(world.bob.key, ["quiet", talk, "quiet"]) == {"quiet", talk}
-            assert view.members.active_among(world.bob.key, ["quiet"]) == {"quiet"}
-            assert view.members.active_among(world.carol.key, [talk]) == set()
-            assert view.members.active_among(other.alice.key, ["quiet"]) == set()
-            assert view.members.active_among(world.alice.key, [talk.upper()]) == set()
-            assert view.members.active_among(world.alice.key, []) == set()
+        with storage.read() as tx:
+            assert tx.members.active_among(world.alice.key, [talk, "quiet", "nowhere"]) == {talk}
+            assert tx.members.active_among(world.bob.key, ["quiet", talk, "quiet"]) == {"quiet", talk}
+            assert tx.members.active_among(world.bob.key, ["quiet"]) == {"quiet"}
+            assert tx.members.active_among(world.carol.key, [talk]) == set()
+            assert tx.members.active_among(other.alice.key, ["quiet"]) == set()
+            assert tx.members.active_among(world.alice.key, [talk.upper()]) == set()
+            assert tx.members.active_among(world.alice.key, []) == set()
 
     def test_peers_that_a_word_names(self, storage: Storage, world: World) -> None:
-        other = storage.write(lambda view: populate(view, "other"))
-        scope = storage.write(lambda view: view.peers.put([world.peer("scope.x", 1, kind=SCOPE)]))[0]
+        other = storage.write(lambda tx: populate(tx, "other"))
+        scope = storage.write(lambda tx: tx.peers.put([world.peer("scope.x", 1, kind=SCOPE)]))[0]
 
-        storage.write(lambda view: view.peers.set_names(world.alice, ["alice", "smith", "алиса"]))
-        storage.write(lambda view: view.peers.set_names(world.bob, ["bob", "smith", "bob"]))
-        storage.write(lambda view: view.peers.set_names(scope, ["smith", "scope"]))
-        storage.write(lambda view: view.peers.set_names(other.carol, ["smith", "alice"]))
+        storage.write(lambda tx: tx.peers.set_names(world.alice, ["alice", "smith", "алиса"]))
+        storage.write(lambda tx: tx.peers.set_names(world.bob, ["bob", "smith", "bob"]))
+        storage.write(lambda tx: tx.peers.set_names(scope, ["smith", "scope"]))
+        storage.write(lambda tx: tx.peers.set_names(other.carol, ["smith", "alice"]))
         key = world.workspace.key
-        with storage.read() as view:
-            assert view.peers.named(key, ["smith", "алиса", "nobody", "scope"]) == {
+        with storage.read() as tx:
+            assert tx.peers.named(key, ["smith", "алиса", "nobody", "scope"]) == {
                 "smith": [world.alice, world.bob],
                 "алиса": [world.alice],
             }
-            assert view.peers.named(key, ["Smith", "smit", "bob smith"]) == {}
-            assert view.peers.named(other.workspace.key, ["smith", "bob"]) == {"smith": [other.carol]}
-            assert view.peers.named(key, []) == {}
+            assert tx.peers.named(key, ["Smith", "smit", "bob smith"]) == {}
+            assert tx.peers.named(other.workspace.key, ["smith", "bob"]) == {"smith": [other.carol]}
+            assert tx.peers.named(key, []) == {}
 
     def test_new_names_replace_the_old_ones(self, storage: Storage, world: World) -> None:
         for tokens in (["alice", "smith"], ["alice", "jones"], []):
-            storage.write(lambda view, tokens=tokens: view.peers.set_names(world.alice, tokens))  # type: ignore[misc]
-            with storage.read() as view:
-                assert view.peers.named(world.workspace.key, ["alice", "smith", "jones"]) == {t: [world.alice] for t in tokens}
+            storage.write(lambda tx, tokens=tokens: tx.peers.set_names(world.alice, tokens))  # type: ignore[misc]
+            with storage.read() as tx:
+                assert tx.peers.named(world.workspace.key, ["alice", "smith", "jones"]) == {t: [world.alice] for t in tokens}

@@ -12,6 +12,7 @@ from memservice.domain.filters.ast import (
     All,
     Any_,
     Compare,
+    Condition,
     Contains,
     Equal,
     Holds,
@@ -20,7 +21,6 @@ from memservice.domain.filters.ast import (
     KeyEqual,
     KeyOneOf,
     KeySubstring,
-    Node,
     Not,
     OneOf,
     Substring,
@@ -49,11 +49,11 @@ def _some(values: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.lists(values, max_size=4).map(tuple)
 
 
-def _columns(fields: st.SearchStrategy[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[Node]:
+def _columns(fields: st.SearchStrategy[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[Condition]:
     return st.builds(Equal, fields, values) | st.builds(Compare, fields, _op, values) | st.builds(OneOf, fields, _some(values))
 
 
-_leaf: st.SearchStrategy[Node] = st.one_of(
+_leaf: st.SearchStrategy[Condition] = st.one_of(
     _columns(_texts, _words),
     _columns(_integers, st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 6)),
     _columns(_moments, _times),
@@ -68,24 +68,24 @@ _leaf: st.SearchStrategy[Node] = st.one_of(
 )
 
 
-def _branches(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
-    make: Callable[[type[All] | type[Any_]], st.SearchStrategy[Node]] = lambda kind: st.builds(kind, _some(inner))  # noqa: E731
+def _branches(inner: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
+    make: Callable[[type[All] | type[Any_]], st.SearchStrategy[Condition]] = lambda kind: st.builds(kind, _some(inner))  # noqa: E731
     return make(All) | make(Any_) | st.builds(Not, inner)
 
 
-CONDITIONS: st.SearchStrategy[Node] = st.recursive(_leaf, _branches, max_leaves=8)
+CONDITIONS: st.SearchStrategy[Condition] = st.recursive(_leaf, _branches, max_leaves=8)
 
 
 class PropertiesChapter(Chapter):
     def test_any_condition(self, storage: Storage, world: World) -> None:
         """Whatever the condition, the storage finds the rows that the reference evaluator finds."""
-        rows = storage.write(lambda view: view.conclusions.put(tricky.rows(world)))
+        rows = storage.write(lambda tx: tx.conclusions.put(tricky.rows(world)))
 
         @settings(max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
         @given(condition=CONDITIONS)
-        def agrees(condition: Node) -> None:
-            with storage.read() as view:
-                wrong = disagreements(view, rows, [condition])
+        def agrees(condition: Condition) -> None:
+            with storage.read() as tx:
+                wrong = disagreements(tx, rows, [condition])
             assert not wrong, wrong[0]
 
         agrees()

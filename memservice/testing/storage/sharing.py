@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from memservice.domain import records as r
-from memservice.domain.filters.ast import where
+from memservice.domain.filters.ast import equals
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Storage
 from memservice.testing.storage.base import NOW, PATIENCE, Chapter, World, together
@@ -30,27 +30,27 @@ class SharingChapter(Chapter):
     def test_what_was_stored_is_there_after_reopening(
         self, storage: Storage, another: Storage, world: World, open_storage: Callable[[], Storage]
     ) -> None:
-        examples = storage.write(lambda view: store_examples(view, world))
-        stored = {record: storage.write(lambda view, rows=rows[:1]: view.rows.put(rows))[0] for record, rows in examples.items()}  # type: ignore[misc]
+        examples = storage.write(lambda tx: store_examples(tx, world))
+        stored = {record: storage.write(lambda tx, rows=rows[:1]: tx.rows.put(rows))[0] for record, rows in examples.items()}  # type: ignore[misc]
         storage.close()
         another.close()
         reopened = open_storage()
         try:
             assert reopened.schema_version() is not None
-            with reopened.read() as view:
+            with reopened.read() as tx:
                 for record, row in stored.items():
-                    assert view.rows.get(record, where(key=row.key)) == row
+                    assert tx.rows.get(record, equals(key=row.key)) == row
         finally:
             reopened.close()
 
     def test_keys_are_not_used_again_after_reopening(self, storage: Storage, another: Storage, open_storage: Callable[[], Storage]) -> None:
-        last = storage.write(lambda view: view.rows.put([r.Fact(name=name, value="") for name in "ab"]))[-1].key
-        another.write(lambda view: view.rows.delete(r.Fact, where(name="b")))
+        last = storage.write(lambda tx: tx.rows.put([r.Fact(name=name, value="") for name in "ab"]))[-1].key
+        another.write(lambda tx: tx.rows.delete(r.Fact, equals(name="b")))
         storage.close()
         another.close()
         reopened = open_storage()
         try:
-            assert reopened.write(lambda view: view.rows.put([r.Fact(name="c", value="")]))[0].key > last
+            assert reopened.write(lambda tx: tx.rows.put([r.Fact(name="c", value="")]))[0].key > last
         finally:
             reopened.close()
 
@@ -63,28 +63,28 @@ class SharingChapter(Chapter):
 
     def test_a_read_view_sees_one_moment_while_the_other_opening_writes(self, storage: Storage, another: Storage) -> None:
         storage.write(note("a", "1"))
-        with storage.read() as view:
-            assert view.facts.get("a") == "1"
+        with storage.read() as tx:
+            assert tx.facts.get("a") == "1"
             another.write(note("a", "2"))
-            assert view.facts.get("a") == "1"
+            assert tx.facts.get("a") == "1"
 
     def test_writers_of_both_openings_take_turns(self, storage: Storage, another: Storage, world: World) -> None:
         def adding(opened: Storage) -> Callable[[], None]:
             def add() -> None:
                 for _ in range(20):
-                    opened.write(lambda view: view.rows.increase(r.Session, where(key=world.session.key), message_count=1))
+                    opened.write(lambda tx: tx.rows.increase(r.Session, equals(key=world.session.key), message_count=1))
 
             return add
 
         together(adding(storage), adding(another), adding(storage), adding(another))
-        with storage.read() as view:
-            session = view.sessions.by_key(world.session.key)
+        with storage.read() as tx:
+            session = tx.sessions.by_key(world.session.key)
         assert session is not None
         assert session.message_count == 80
 
     def test_one_of_both_openings_gets_the_lease(self, storage: Storage, another: Storage) -> None:
         def claiming(opened: Storage, unit: str, owner: str) -> Callable[[], bool]:
-            return lambda: opened.write(lambda view: view.tasks.claim(unit, owner, NOW, 60)) is not None
+            return lambda: opened.write(lambda tx: tx.tasks.claim(unit, owner, NOW, 60)) is not None
 
         for n in range(5):
             unit = f"unit {n}"

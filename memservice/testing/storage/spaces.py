@@ -7,59 +7,59 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memservice.domain import records as r
-from memservice.domain.filters.ast import where
+from memservice.domain.filters.ast import equals
 from memservice.domain.records import ACTIVE
 from memservice.spi.storage import Storage
 from memservice.testing.storage.base import NOW, Chapter, World, populate
 
 
-class StoreChapter(Chapter):
+class SpacesChapter(Chapter):
     def test_facts(self, storage: Storage) -> None:
-        with storage.read() as view:
-            assert view.facts.get("counter") is None
-        storage.write(lambda view: view.facts.set("counter", "o200k"))
-        storage.write(lambda view: view.facts.set("Counter", "another"))
-        storage.write(lambda view: view.facts.set("counter", ""))
-        with storage.read() as view:
-            assert (view.facts.get("counter"), view.facts.get("Counter")) == ("", "another")
-            assert view.rows.count(r.Fact) == 2
+        with storage.read() as tx:
+            assert tx.facts.get("counter") is None
+        storage.write(lambda tx: tx.facts.set("counter", "o200k"))
+        storage.write(lambda tx: tx.facts.set("Counter", "another"))
+        storage.write(lambda tx: tx.facts.set("counter", ""))
+        with storage.read() as tx:
+            assert (tx.facts.get("counter"), tx.facts.get("Counter")) == ("", "another")
+            assert tx.rows.count(r.Fact) == 2
 
     def test_spaces(self, storage: Storage, world: World) -> None:
-        other = storage.write(lambda view: populate(view, "other"))
+        other = storage.write(lambda tx: populate(tx, "other"))
 
         def save(of: World, kind: str, embedder: str, state: str, dimension: int = 8) -> r.Space:
             given: dict[str, Any] = {"workspace_key": of.workspace.key, "kind": kind, "embedder": embedder}
-            return storage.write(lambda view: view.spaces.save(r.Space(**given, dimension=dimension, state=state, created_at=NOW)))
+            return storage.write(lambda tx: tx.spaces.save(r.Space(**given, dimension=dimension, state=state, created_at=NOW)))
 
         retired = save(world, "conclusion", "z-old", "retired")
         active = save(world, "conclusion", "m-new", ACTIVE)
         building = save(world, "document", "z-old", "building")
         theirs = save(other, "conclusion", "a-other", ACTIVE)
         wider = save(other, "document", "a-other", ACTIVE, dimension=16)
-        with storage.read() as view:
-            assert view.spaces.active(world.workspace.key, "conclusion") == active
-            assert view.spaces.active(world.workspace.key, "document") is None
-            assert view.spaces.active(other.workspace.key, "conclusion") == theirs
-            assert view.spaces.of_workspace(world.workspace.key) == [retired, active, building]
-            assert view.spaces.of_workspace(other.workspace.key) == [theirs, wider]
-            assert view.spaces.embedders_in_use() == ["a-other", "m-new"]
+        with storage.read() as tx:
+            assert tx.spaces.active(world.workspace.key, "conclusion") == active
+            assert tx.spaces.active(world.workspace.key, "document") is None
+            assert tx.spaces.active(other.workspace.key, "conclusion") == theirs
+            assert tx.spaces.of_workspace(world.workspace.key) == [retired, active, building]
+            assert tx.spaces.of_workspace(other.workspace.key) == [theirs, wider]
+            assert tx.spaces.embedders_in_use() == ["a-other", "m-new"]
 
     def test_keys(self, storage: Storage) -> None:
         def add(uid: str, **values: Any) -> r.ApiKey:
-            return storage.write(lambda view: view.keys.add(r.ApiKey(uid=uid, **({"created_at": NOW} | values))))
+            return storage.write(lambda tx: tx.keys.add(r.ApiKey(uid=uid, **({"created_at": NOW} | values))))
 
         late, first, second = add("c", created_at=NOW + timedelta(hours=1)), add("b"), add("a", admin=True, workspace="w")
-        with storage.read() as view:
-            assert view.keys.by_uid("a") == second
-            assert view.keys.by_uid("A") is None
-            assert view.keys.page() == [first, second, late]
-            assert view.keys.page(limit=1, offset=1) == [second]
-            assert view.keys.count() == 3
-        assert storage.write(lambda view: view.keys.revoke("a", NOW)) is True
-        assert storage.write(lambda view: view.keys.revoke("a", NOW + timedelta(days=1))) is True
-        assert storage.write(lambda view: view.keys.revoke("nobody", NOW)) is False
-        with storage.read() as view:
-            assert view.keys.page() == [first, replace(second, revoked_at=NOW), late]
+        with storage.read() as tx:
+            assert tx.keys.by_uid("a") == second
+            assert tx.keys.by_uid("A") is None
+            assert tx.keys.page() == [first, second, late]
+            assert tx.keys.page(limit=1, offset=1) == [second]
+            assert tx.keys.count() == 3
+        assert storage.write(lambda tx: tx.keys.revoke("a", NOW)) is True
+        assert storage.write(lambda tx: tx.keys.revoke("a", NOW + timedelta(days=1))) is True
+        assert storage.write(lambda tx: tx.keys.revoke("nobody", NOW)) is False
+        with storage.read() as tx:
+            assert tx.keys.page() == [first, replace(second, revoked_at=NOW), late]
 
     def test_a_key_belongs_to_rows_that_are_there(self, storage: Storage, world: World) -> None:
         uids = {"workspace_uid": world.workspace.uid, "peer_uid": world.bob.uid, "session_uid": world.session.uid}
@@ -73,17 +73,17 @@ class StoreChapter(Chapter):
             "no peer": uids | {"peer_uid": "x" * 21},
             "no session": uids | {"session_uid": "x" * 21},
         }
-        added = storage.write(lambda view: {uid: view.keys.add(r.ApiKey(uid=uid, created_at=NOW, **of[uid])) for uid in of})
+        added = storage.write(lambda tx: {uid: tx.keys.add(r.ApiKey(uid=uid, created_at=NOW, **of[uid])) for uid in of})
 
         def there() -> set[str]:
-            with storage.read() as view:
-                found = {uid: view.keys.recognised(uid) for uid in of}
-                assert view.keys.recognised("nobody") is None
+            with storage.read() as tx:
+                found = {uid: tx.keys.recognised(uid) for uid in of}
+                assert tx.keys.recognised("nobody") is None
             assert {uid: one[0] for uid, one in found.items() if one is not None} == added
             return {uid for uid, one in found.items() if one is not None and one[1]}
 
         def change(record: type[Any], key: int, state: str) -> None:
-            storage.write(lambda view: view.rows.change(record, where(key=key), state=state))
+            storage.write(lambda tx: tx.rows.change(record, equals(key=key), state=state))
 
         assert there() == {"everything", "workspace", "peer", "session", "all three"}
         change(r.Session, world.session.key, r.ARCHIVED)
@@ -105,33 +105,33 @@ class StoreChapter(Chapter):
             {"workspace": "v", "session": "s"},
             {"peer": "w", "session": "s"},
         ]
-        storage.write(lambda view: [view.keys.add(r.ApiKey(uid=f"{n}", created_at=NOW, **place)) for n, place in enumerate(places)])
-        storage.write(lambda view: view.keys.add(r.ApiKey(uid="8", workspace="w", revoked_at=NOW, created_at=NOW)))
+        storage.write(lambda tx: [tx.keys.add(r.ApiKey(uid=f"{n}", created_at=NOW, **place)) for n, place in enumerate(places)])
+        storage.write(lambda tx: tx.keys.add(r.ApiKey(uid="8", workspace="w", revoked_at=NOW, created_at=NOW)))
         later = [NOW + timedelta(hours=hours) for hours in range(1, 5)]
 
         def revoked() -> list[datetime | None]:
-            with storage.read() as view:
-                return [key.revoked_at for key in view.keys.page()]
+            with storage.read() as tx:
+                return [key.revoked_at for key in tx.keys.page()]
 
-        assert storage.write(lambda view: view.keys.revoke_of(later[0], "w", "s")) == 2
+        assert storage.write(lambda tx: tx.keys.revoke_of(later[0], "w", "s")) == 2
         assert revoked() == [None, None, None, later[0], later[0], None, None, None, NOW]
-        assert storage.write(lambda view: view.keys.revoke_of(later[1], "w")) == 3
+        assert storage.write(lambda tx: tx.keys.revoke_of(later[1], "w")) == 3
         assert revoked() == [None, later[1], later[1], later[0], later[0], later[1], None, None, NOW]
-        assert storage.write(lambda view: view.keys.revoke_of(later[2], "w")) == 0
-        assert storage.write(lambda view: view.keys.revoke_of(later[3], "nowhere", "s")) == 0
+        assert storage.write(lambda tx: tx.keys.revoke_of(later[2], "w")) == 0
+        assert storage.write(lambda tx: tx.keys.revoke_of(later[3], "nowhere", "s")) == 0
         assert revoked() == [None, later[1], later[1], later[0], later[0], later[1], None, None, NOW]
 
     def test_uses_of_keys_are_noted_if_the_last_note_is_old(self, storage: Storage) -> None:
-        storage.write(lambda view: [view.keys.add(r.ApiKey(uid=uid, created_at=NOW)) for uid in "ab"])
+        storage.write(lambda tx: [tx.keys.add(r.ApiKey(uid=uid, created_at=NOW)) for uid in "ab"])
         minute = timedelta(minutes=1)
 
         def used(uid: str, at: datetime) -> bool:
-            return storage.write(lambda view: view.keys.used(uid, at, at - minute))
+            return storage.write(lambda tx: tx.keys.used(uid, at, at - minute))
 
         assert used("a", NOW)
         assert not used("a", NOW)
         assert not used("a", NOW + minute)
         assert used("a", NOW + minute + timedelta(microseconds=1))
         assert not used("nobody", NOW)
-        with storage.read() as view:
-            assert [key.last_used_at for key in view.keys.page()] == [NOW + minute + timedelta(microseconds=1), None]
+        with storage.read() as tx:
+            assert [key.last_used_at for key in tx.keys.page()] == [NOW + minute + timedelta(microseconds=1), None]

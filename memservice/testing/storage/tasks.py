@@ -6,64 +6,64 @@ from dataclasses import replace
 from datetime import timedelta
 
 from memservice.domain import records as r
-from memservice.domain.filters.ast import TRUE, where
+from memservice.domain.filters.ast import TRUE, equals
 from memservice.domain.records import DONE, FAILED, PENDING, Lease
 from memservice.spi.repositories import QueueCount
-from memservice.spi.storage import Storage, View
+from memservice.spi.storage import Storage, Transaction
 from memservice.testing.storage.base import NOW, Chapter, World, keys, populate, together
 
 LATER = NOW + timedelta(minutes=1)
 
 
 def claim(storage: Storage, unit: str, owner: str, seconds: float = 60, at: timedelta = timedelta()) -> Lease | None:
-    return storage.write(lambda view: view.tasks.claim(unit, owner, NOW + at, seconds))
+    return storage.write(lambda tx: tx.tasks.claim(unit, owner, NOW + at, seconds))
 
 
-class WorkChapter(Chapter):
+class TasksChapter(Chapter):
     def test_tasks_are_done_in_the_order_they_were_added(self, storage: Storage, world: World) -> None:
-        first = storage.write(lambda view: view.tasks.add([world.task(9, "a"), world.task(8, "b"), world.task(7, "a")]))
-        second = storage.write(lambda view: view.tasks.add([world.task(1, "a", not_before=NOW - timedelta(days=1))]))
-        with storage.read() as view:
-            assert view.tasks.pending("a") == [first[0], first[2], second[0]]
-            assert view.tasks.pending("a", limit=2) == [first[0], first[2]]
-            assert view.tasks.pending("nothing") == []
-            assert view.tasks.by_uid(first[1].uid) == first[1]
-            assert view.tasks.by_uid("nothing") is None
-        assert storage.write(lambda view: view.tasks.add([])) == []
+        first = storage.write(lambda tx: tx.tasks.add([world.task(9, "a"), world.task(8, "b"), world.task(7, "a")]))
+        second = storage.write(lambda tx: tx.tasks.add([world.task(1, "a", not_before=NOW - timedelta(days=1))]))
+        with storage.read() as tx:
+            assert tx.tasks.pending("a") == [first[0], first[2], second[0]]
+            assert tx.tasks.pending("a", limit=2) == [first[0], first[2]]
+            assert tx.tasks.pending("nothing") == []
+            assert tx.tasks.by_uid(first[1].uid) == first[1]
+            assert tx.tasks.by_uid("nothing") is None
+        assert storage.write(lambda tx: tx.tasks.add([])) == []
 
     def test_units_are_ready_the_longest_waiting_first(self, storage: Storage, world: World) -> None:
         units = ["z", "a", "m", "a", "z", "M"]
-        storage.write(lambda view: view.tasks.add([world.task(n, unit) for n, unit in enumerate(units)]))
-        with storage.read() as view:
-            assert view.tasks.ready(NOW, 10) == ["z", "a", "m", "M"]
-            assert view.tasks.ready(NOW, 2) == ["z", "a"]
+        storage.write(lambda tx: tx.tasks.add([world.task(n, unit) for n, unit in enumerate(units)]))
+        with storage.read() as tx:
+            assert tx.tasks.ready(NOW, 10) == ["z", "a", "m", "M"]
+            assert tx.tasks.ready(NOW, 2) == ["z", "a"]
 
     def test_workspaces_take_turns(self, storage: Storage, world: World) -> None:
         """However much of one of them waits."""
-        other, third = (storage.write(lambda view, tag=tag: populate(view, tag)) for tag in ("other", "third"))  # type: ignore[misc]
-        storage.write(lambda view: view.tasks.add([world.task(n, f"a{n}") for n in range(5)]))
-        storage.write(lambda view: view.tasks.add([third.task(1, "b1", not_before=LATER), other.task(1, "c1"), other.task(2, "c2")]))
-        storage.write(lambda view: view.tasks.add([third.task(2, "b2"), world.task(9, "none", workspace_key=None)]))
-        with storage.read() as view:
-            assert view.tasks.ready(NOW, 10) == ["a0", "c1", "b2", "none", "a1", "c2", "a2", "a3", "a4"]
-            assert view.tasks.ready(NOW, 3) == ["a0", "c1", "b2"]
+        other, third = (storage.write(lambda tx, tag=tag: populate(tx, tag)) for tag in ("other", "third"))  # type: ignore[misc]
+        storage.write(lambda tx: tx.tasks.add([world.task(n, f"a{n}") for n in range(5)]))
+        storage.write(lambda tx: tx.tasks.add([third.task(1, "b1", not_before=LATER), other.task(1, "c1"), other.task(2, "c2")]))
+        storage.write(lambda tx: tx.tasks.add([third.task(2, "b2"), world.task(9, "none", workspace_key=None)]))
+        with storage.read() as tx:
+            assert tx.tasks.ready(NOW, 10) == ["a0", "c1", "b2", "none", "a1", "c2", "a2", "a3", "a4"]
+            assert tx.tasks.ready(NOW, 3) == ["a0", "c1", "b2"]
         assert claim(storage, "a0", "me") is not None
-        with storage.read() as view:
-            assert view.tasks.ready(NOW, 3) == ["a1", "c1", "b2"]
+        with storage.read() as tx:
+            assert tx.tasks.ready(NOW, 3) == ["a1", "c1", "b2"]
 
     def test_a_task_beyond_the_latest_time_is_due(self, storage: Storage, world: World) -> None:
         """A clock that was ahead put it there; only what is never due by itself lies further away."""
         hours = [timedelta(hours=hour) for hour in (2, 5, 6)]
         tasks = [world.task(n, f"{n}", not_before=NOW + wait) for n, wait in enumerate(hours)]
-        storage.write(lambda view: view.tasks.add([*tasks, world.task(7, "never", not_before=r.NEVER)]))
-        with storage.read() as view:
-            assert view.tasks.ready(NOW, 10) == []
-            assert view.tasks.ready(NOW, 10, NOW + hours[1]) == ["2"]
-            assert view.tasks.ready(NOW + hours[0], 10, NOW + 2 * hours[1]) == ["0"]
+        storage.write(lambda tx: tx.tasks.add([*tasks, world.task(7, "never", not_before=r.NEVER)]))
+        with storage.read() as tx:
+            assert tx.tasks.ready(NOW, 10) == []
+            assert tx.tasks.ready(NOW, 10, NOW + hours[1]) == ["2"]
+            assert tx.tasks.ready(NOW + hours[0], 10, NOW + 2 * hours[1]) == ["0"]
 
     def test_a_task_that_is_not_due_blocks_its_unit(self, storage: Storage, world: World) -> None:
         storage.write(
-            lambda view: view.tasks.add(
+            lambda tx: tx.tasks.add(
                 [
                     world.task(1, "backs off", not_before=LATER),
                     world.task(2, "backs off"),
@@ -72,58 +72,58 @@ class WorkChapter(Chapter):
                 ]
             )
         )
-        with storage.read() as view:
-            assert view.tasks.ready(NOW, 10) == ["b"]
-            assert view.tasks.ready(LATER - timedelta(microseconds=1), 10) == ["b"]
-            assert view.tasks.ready(LATER, 10) == ["backs off", "b"]
+        with storage.read() as tx:
+            assert tx.tasks.ready(NOW, 10) == ["b"]
+            assert tx.tasks.ready(LATER - timedelta(microseconds=1), 10) == ["b"]
+            assert tx.tasks.ready(LATER, 10) == ["backs off", "b"]
 
     def test_a_leased_unit_is_not_ready(self, storage: Storage, world: World) -> None:
-        storage.write(lambda view: view.tasks.add([world.task(1, "a"), world.task(2, "b")]))
+        storage.write(lambda tx: tx.tasks.add([world.task(1, "a"), world.task(2, "b")]))
         lease = claim(storage, "a", "me")
         assert lease is not None
-        with storage.read() as view:
-            assert view.tasks.ready(NOW, 10) == ["b"]
-            assert view.tasks.ready(LATER - timedelta(microseconds=1), 10) == ["b"]
-            assert view.tasks.ready(LATER, 10) == ["a", "b"]
-        assert storage.write(lambda view: view.tasks.release(lease))
-        with storage.read() as view:
-            assert view.tasks.ready(NOW, 10) == ["a", "b"]
+        with storage.read() as tx:
+            assert tx.tasks.ready(NOW, 10) == ["b"]
+            assert tx.tasks.ready(LATER - timedelta(microseconds=1), 10) == ["b"]
+            assert tx.tasks.ready(LATER, 10) == ["a", "b"]
+        assert storage.write(lambda tx: tx.tasks.release(lease))
+        with storage.read() as tx:
+            assert tx.tasks.ready(NOW, 10) == ["a", "b"]
 
     def test_finished_and_failed_tasks_are_out_of_the_way(self, storage: Storage, world: World) -> None:
-        a, b, c = storage.write(lambda view: view.tasks.add([world.task(n, "unit") for n in (1, 2, 3)]))
-        storage.write(lambda view: view.tasks.finish([a.key], {"conclusions": 2}, LATER))
-        storage.write(lambda view: view.tasks.fail(b.key, "it broke", LATER, None))
-        with storage.read() as view:
-            assert view.tasks.pending("unit") == [c]
-            assert view.tasks.ready(NOW, 10) == ["unit"]
-            assert view.tasks.by_uid(a.uid) == replace(a, state=DONE, outcome={"conclusions": 2}, finished_at=LATER)
-            assert view.tasks.by_uid(b.uid) == replace(b, state=FAILED, attempts=1, last_error="it broke", finished_at=LATER)
-        storage.write(lambda view: view.tasks.finish([c.key], {}, LATER))
-        with storage.read() as view:
-            assert view.tasks.ready(LATER, 10) == []
+        a, b, c = storage.write(lambda tx: tx.tasks.add([world.task(n, "unit") for n in (1, 2, 3)]))
+        storage.write(lambda tx: tx.tasks.finish([a.key], {"conclusions": 2}, LATER))
+        storage.write(lambda tx: tx.tasks.fail(b.key, "it broke", LATER, None))
+        with storage.read() as tx:
+            assert tx.tasks.pending("unit") == [c]
+            assert tx.tasks.ready(NOW, 10) == ["unit"]
+            assert tx.tasks.by_uid(a.uid) == replace(a, state=DONE, outcome={"conclusions": 2}, finished_at=LATER)
+            assert tx.tasks.by_uid(b.uid) == replace(b, state=FAILED, attempts=1, last_error="it broke", finished_at=LATER)
+        storage.write(lambda tx: tx.tasks.finish([c.key], {}, LATER))
+        with storage.read() as tx:
+            assert tx.tasks.ready(LATER, 10) == []
 
     def test_finishing_touches_pending_tasks_only(self, storage: Storage, world: World) -> None:
-        a, b = storage.write(lambda view: view.tasks.add([world.task(1, "u"), world.task(2, "u", state=FAILED, finished_at=NOW)]))
-        storage.write(lambda view: view.tasks.finish([a.key, b.key], {"n": 1}, LATER))
-        storage.write(lambda view: view.tasks.finish([a.key], {"n": 2}, LATER))
-        with storage.read() as view:
-            assert view.tasks.by_uid(b.uid) == b
-            assert view.tasks.by_uid(a.uid) == replace(a, state=DONE, outcome={"n": 1}, finished_at=LATER)
+        a, b = storage.write(lambda tx: tx.tasks.add([world.task(1, "u"), world.task(2, "u", state=FAILED, finished_at=NOW)]))
+        storage.write(lambda tx: tx.tasks.finish([a.key, b.key], {"n": 1}, LATER))
+        storage.write(lambda tx: tx.tasks.finish([a.key], {"n": 2}, LATER))
+        with storage.read() as tx:
+            assert tx.tasks.by_uid(b.uid) == b
+            assert tx.tasks.by_uid(a.uid) == replace(a, state=DONE, outcome={"n": 1}, finished_at=LATER)
 
     def test_a_failed_attempt_backs_off_and_blocks_its_unit(self, storage: Storage, world: World) -> None:
-        task, behind = storage.write(lambda view: view.tasks.add([world.task(1, "u"), world.task(2, "u")]))
-        storage.write(lambda view: view.tasks.fail(task.key, "first", NOW, LATER))
-        storage.write(lambda view: view.tasks.fail(task.key, "second", NOW, LATER))
+        task, behind = storage.write(lambda tx: tx.tasks.add([world.task(1, "u"), world.task(2, "u")]))
+        storage.write(lambda tx: tx.tasks.fail(task.key, "first", NOW, LATER))
+        storage.write(lambda tx: tx.tasks.fail(task.key, "second", NOW, LATER))
         waiting = replace(task, attempts=2, last_error="second", not_before=LATER)
-        with storage.read() as view:
-            assert view.tasks.pending("u") == [waiting, behind]
-            assert view.tasks.ready(NOW, 10) == []
-            assert view.tasks.ready(LATER, 10) == ["u"]
+        with storage.read() as tx:
+            assert tx.tasks.pending("u") == [waiting, behind]
+            assert tx.tasks.ready(NOW, 10) == []
+            assert tx.tasks.ready(LATER, 10) == ["u"]
 
     def test_what_waits_can_be_due_at_once(self, storage: Storage, world: World) -> None:
         """But not what backs off, and nothing that is done."""
         waits, tried, other, done = storage.write(
-            lambda view: view.tasks.add(
+            lambda tx: tx.tasks.add(
                 [
                     world.task(1, "a", not_before=LATER),
                     world.task(2, "b", not_before=LATER, attempts=1),
@@ -132,22 +132,22 @@ class WorkChapter(Chapter):
                 ]
             )
         )
-        assert storage.write(lambda view: view.tasks.hasten(waits))
-        assert not storage.write(lambda view: view.tasks.hasten(tried))
-        assert not storage.write(lambda view: view.tasks.hasten(done))
-        with storage.read() as view:
-            assert view.tasks.ready(NOW, 10) == ["a"]
-        assert storage.write(lambda view: view.tasks.hasten_all("another", NOW)) == 1
-        assert storage.write(lambda view: view.tasks.hasten_all("another", NOW)) == 0
-        with storage.read() as view:
-            assert view.tasks.ready(NOW, 10) == ["a", "c"]
-            assert view.tasks.by_uid(other.uid) == replace(other, not_before=r.AT_ONCE)
+        assert storage.write(lambda tx: tx.tasks.make_due_if_untried(waits))
+        assert not storage.write(lambda tx: tx.tasks.make_due_if_untried(tried))
+        assert not storage.write(lambda tx: tx.tasks.make_due_if_untried(done))
+        with storage.read() as tx:
+            assert tx.tasks.ready(NOW, 10) == ["a"]
+        assert storage.write(lambda tx: tx.tasks.make_all_due("another", NOW)) == 1
+        assert storage.write(lambda tx: tx.tasks.make_all_due("another", NOW)) == 0
+        with storage.read() as tx:
+            assert tx.tasks.ready(NOW, 10) == ["a", "c"]
+            assert tx.tasks.by_uid(other.uid) == replace(other, not_before=r.AT_ONCE)
 
     def test_when_the_next_task_is_due(self, storage: Storage, world: World) -> None:
-        with storage.read() as view:
-            assert view.tasks.next_due() is None
+        with storage.read() as tx:
+            assert tx.tasks.next_due() is None
         storage.write(
-            lambda view: view.tasks.add(
+            lambda tx: tx.tasks.add(
                 [
                     world.task(1, "a", not_before=LATER),
                     world.task(2, "b", not_before=NOW + timedelta(microseconds=1)),
@@ -155,8 +155,8 @@ class WorkChapter(Chapter):
                 ]
             )
         )
-        with storage.read() as view:
-            assert view.tasks.next_due() == NOW + timedelta(microseconds=1)
+        with storage.read() as tx:
+            assert tx.tasks.next_due() == NOW + timedelta(microseconds=1)
 
     def test_purging_erases_old_tasks_of_one_state(self, storage: Storage, world: World) -> None:
         old, new = NOW - timedelta(days=2), NOW
@@ -167,44 +167,44 @@ class WorkChapter(Chapter):
             world.task(4, "u", created_at=old),
             world.task(5, "v", state=DONE, finished_at=old),
         ]
-        stored = storage.write(lambda view: view.tasks.add(rows))
-        assert storage.write(lambda view: view.tasks.purge(DONE, new, 1)) == 1
-        assert storage.write(lambda view: view.tasks.purge(DONE, new, 10)) == 1
-        assert storage.write(lambda view: view.tasks.purge(DONE, new, 10)) == 0
-        with storage.read() as view:
-            assert keys(view.rows.page(r.Task)) == keys(stored[1:4])
+        tasks = storage.write(lambda tx: tx.tasks.add(rows))
+        assert storage.write(lambda tx: tx.tasks.purge(DONE, new, 1)) == 1
+        assert storage.write(lambda tx: tx.tasks.purge(DONE, new, 10)) == 1
+        assert storage.write(lambda tx: tx.tasks.purge(DONE, new, 10)) == 0
+        with storage.read() as tx:
+            assert keys(tx.rows.page(r.Task)) == keys(tasks[1:4])
 
     def test_counts_of_the_queue(self, storage: Storage, world: World) -> None:
-        other = storage.write(lambda view: populate(view, "other"))
-        session = world.session.key
+        other = storage.write(lambda tx: populate(tx, "other"))
+        session_key = world.session.key
         rows = [
-            world.task(1, "held", session_key=session),
-            world.task(2, "held", session_key=session, state=DONE, finished_at=NOW),
-            world.task(3, "free", session_key=session),
-            world.task(4, "free", session_key=session, not_before=LATER),
+            world.task(1, "held", session_key=session_key),
+            world.task(2, "held", session_key=session_key, state=DONE, finished_at=NOW),
+            world.task(3, "free", session_key=session_key),
+            world.task(4, "free", session_key=session_key, not_before=LATER),
             world.task(5, "lapsed"),
             world.task(6, "held", kind="dream"),
             world.task(7, "held", kind="purge"),
             world.task(8, "free", state=FAILED, finished_at=NOW),
         ]
-        storage.write(lambda view: view.tasks.add([*rows, other.task(1, "held")]))
+        storage.write(lambda tx: tx.tasks.add([*rows, other.task(1, "held")]))
         claim(storage, "held", "me")
         claim(storage, "lapsed", "me", seconds=-1)
-        with storage.read() as view:
-            found = view.tasks.counts(world.workspace.key, ("derive", "dream"), NOW)
-            assert {(c.session_key, c.state, c.working): c.tasks for c in found} == {
-                (session, PENDING, True): 1,
-                (session, DONE, False): 1,
-                (session, PENDING, False): 2,
+        with storage.read() as tx:
+            queue_counts = tx.tasks.counts(world.workspace.key, ("derive", "dream"), NOW)
+            assert {(c.session_key, c.state, c.working): c.tasks for c in queue_counts} == {
+                (session_key, PENDING, True): 1,
+                (session_key, DONE, False): 1,
+                (session_key, PENDING, False): 2,
                 (None, PENDING, False): 1,
                 (None, PENDING, True): 1,
                 (None, FAILED, False): 1,
             }
-            assert len(found) == 6
-            assert view.tasks.counts(world.workspace.key, ("derive",), NOW, where(unit="held", state=PENDING)) == [
-                QueueCount(session, PENDING, True, 1)
+            assert len(queue_counts) == 6
+            assert tx.tasks.counts(world.workspace.key, ("derive",), NOW, equals(unit="held", state=PENDING)) == [
+                QueueCount(session_key, PENDING, True, 1)
             ]
-            assert view.tasks.counts(10**9, ("derive",), NOW) == []
+            assert tx.tasks.counts(10**9, ("derive",), NOW) == []
 
     def test_a_lease_is_had_by_one(self, storage: Storage) -> None:
         lease = claim(storage, "u", "me")
@@ -214,7 +214,7 @@ class WorkChapter(Chapter):
         assert claim(storage, "u", "me") is None
         assert claim(storage, "u", "you", at=timedelta(seconds=59.999999)) is None
         assert claim(storage, "another", "you") is not None
-        assert storage.write(lambda view: view.tasks.holds(lease))
+        assert storage.write(lambda tx: tx.tasks.holds(lease))
 
     def test_one_of_many_threads_gets_the_lease(self, storage: Storage) -> None:
         for n in range(5):
@@ -222,8 +222,8 @@ class WorkChapter(Chapter):
             won = together(*[lambda owner=owner, n=n: claim(storage, f"unit {n}", owner) for owner in owners])
             leases = [lease for lease in won if lease is not None]
             assert len(leases) == 1
-            with storage.read() as view:
-                assert view.rows.get(Lease, where(unit=f"unit {n}")) == leases[0]
+            with storage.read() as tx:
+                assert tx.rows.get(Lease, equals(unit=f"unit {n}")) == leases[0]
 
     def test_one_of_many_threads_takes_over_a_lapsed_lease(self, storage: Storage) -> None:
         for n in range(5):
@@ -249,52 +249,52 @@ class WorkChapter(Chapter):
         mine = claim(storage, "u", "me", at=timedelta(seconds=1))
         assert stale is not None
         assert mine is not None
-        assert not storage.write(lambda view: view.tasks.holds(stale))
-        assert not storage.write(lambda view: view.tasks.renew(stale, LATER, 60))
-        assert not storage.write(lambda view: view.tasks.release(stale))
-        with storage.read() as view:
-            assert view.rows.page(Lease) == [mine]
-        assert storage.write(lambda view: view.tasks.holds(mine))
+        assert not storage.write(lambda tx: tx.tasks.holds(stale))
+        assert not storage.write(lambda tx: tx.tasks.renew(stale, LATER, 60))
+        assert not storage.write(lambda tx: tx.tasks.release(stale))
+        with storage.read() as tx:
+            assert tx.rows.page(Lease) == [mine]
+        assert storage.write(lambda tx: tx.tasks.holds(mine))
 
     def test_renewing_prolongs_a_lease(self, storage: Storage) -> None:
         lease = claim(storage, "u", "me", seconds=1)
         assert lease is not None
-        assert storage.write(lambda view: view.tasks.renew(lease, NOW, 60))
+        assert storage.write(lambda tx: tx.tasks.renew(lease, NOW, 60))
         assert claim(storage, "u", "you", at=timedelta(seconds=30)) is None
-        assert storage.write(lambda view: view.tasks.holds(lease))
+        assert storage.write(lambda tx: tx.tasks.holds(lease))
         assert claim(storage, "u", "you", at=timedelta(seconds=60)) is not None
 
     def test_a_lease_after_a_release_is_another_one(self, storage: Storage) -> None:
         """Whoever kept the old one must not pass for the holder of the new one."""
         first = claim(storage, "u", "me")
         assert first is not None
-        assert storage.write(lambda view: view.tasks.release(first))
-        assert not storage.write(lambda view: view.tasks.release(first))
+        assert storage.write(lambda tx: tx.tasks.release(first))
+        assert not storage.write(lambda tx: tx.tasks.release(first))
         second = claim(storage, "u", "me")
         assert second is not None
         assert (second.key, second.number) != (first.key, first.number)
-        assert not storage.write(lambda view: view.tasks.holds(first))
-        assert not storage.write(lambda view: view.tasks.renew(first, NOW, 60))
-        assert not storage.write(lambda view: view.tasks.release(first))
-        assert storage.write(lambda view: view.tasks.holds(second))
+        assert not storage.write(lambda tx: tx.tasks.holds(first))
+        assert not storage.write(lambda tx: tx.tasks.renew(first, NOW, 60))
+        assert not storage.write(lambda tx: tx.tasks.release(first))
+        assert storage.write(lambda tx: tx.tasks.holds(second))
 
     def test_results_are_fenced_by_the_lease(self, storage: Storage, world: World) -> None:
         """A holder that lost its lease and asks in its transaction stores nothing; the one who has it does."""
-        task = storage.write(lambda view: view.tasks.add([world.task(1, "u")]))[0]
+        task = storage.write(lambda tx: tx.tasks.add([world.task(1, "u")]))[0]
         stale = claim(storage, "u", "me", seconds=1)
-        held = claim(storage, "u", "you", at=timedelta(seconds=1))
+        lease = claim(storage, "u", "you", at=timedelta(seconds=1))
 
         def finish(lease: Lease | None) -> bool:
             assert lease is not None
 
-            def commit(view: View) -> bool:
-                if not view.tasks.holds(lease):
+            def commit(tx: Transaction) -> bool:
+                if not tx.tasks.holds(lease):
                     return False
-                view.tasks.finish([task.key], {"by": lease.owner}, LATER)
+                tx.tasks.finish([task.key], {"by": lease.owner}, LATER)
                 return True
 
             return storage.write(commit)
 
-        assert sorted(together(lambda: finish(stale), lambda: finish(held))) == [False, True]
-        with storage.read() as view:
-            assert [found.outcome for found in view.rows.page(r.Task, TRUE)] == [{"by": "you"}]
+        assert sorted(together(lambda: finish(stale), lambda: finish(lease))) == [False, True]
+        with storage.read() as tx:
+            assert [task.outcome for task in tx.rows.page(r.Task, TRUE)] == [{"by": "you"}]

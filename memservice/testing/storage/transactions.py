@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 
 from memservice.domain import records as r
-from memservice.domain.filters.ast import TRUE, where
+from memservice.domain.filters.ast import TRUE, equals
 from memservice.spi.rows import ReadOnly
-from memservice.spi.storage import Storage, View
+from memservice.spi.storage import Storage, Transaction
 from memservice.testing.storage.base import PATIENCE, Chapter, World, elsewhere, together
 
 
-def note(name: str, value: str = "") -> Callable[[View], None]:
+def note(name: str, value: str = "") -> Callable[[Transaction], None]:
     """A write of one fact."""
-    return lambda view: view.facts.set(name, value)
+    return lambda tx: tx.facts.set(name, value)
 
 
 def names(storage: Storage) -> list[str]:
-    with storage.read() as view:
-        return [fact.name for fact in view.rows.page(r.Fact)]
+    with storage.read() as tx:
+        return [fact.name for fact in tx.rows.page(r.Fact)]
 
 
 class TransactionsChapter(Chapter):
@@ -46,13 +46,13 @@ class TransactionsChapter(Chapter):
         assert list(storage.examine()) == []
         storage.write(note("a"))
         with pytest.raises(ValueError, match="stop"):
-            storage.write(lambda view: _fail(view))
+            storage.write(lambda tx: _fail(tx))
         assert list(storage.examine()) == [], "a write that failed by what ran in it says nothing of the store"
         assert list(storage.examine(thorough=True)) == []
 
     def test_reclaiming_comes_to_an_end_and_changes_nothing(self, storage: Storage, world: World) -> None:
         storage.write(note("a"))
-        storage.write(lambda view: view.rows.delete(r.Member, TRUE))
+        storage.write(lambda tx: tx.rows.delete(r.Member, TRUE))
         steps = 0
         while storage.reclaim():
             steps += 1
@@ -60,8 +60,8 @@ class TransactionsChapter(Chapter):
         storage.reclaim(thorough=True)
         assert not storage.reclaim()
         assert "a" in names(storage)
-        with storage.read() as view:
-            assert view.sessions.by_key(world.session.key) == world.session
+        with storage.read() as tx:
+            assert tx.sessions.by_key(world.session.key) == world.session
 
     def test_closing_twice(self, open_storage: Callable[[], Storage]) -> None:
         opened = open_storage()
@@ -70,7 +70,7 @@ class TransactionsChapter(Chapter):
 
     def test_a_write_returns_what_its_function_returned(self, storage: Storage) -> None:
         thing = object()
-        assert storage.write(lambda view: thing) is thing
+        assert storage.write(lambda tx: thing) is thing
 
     def test_every_commit_is_stored(self, storage: Storage) -> None:
         """What was acknowledged is there for the next read, in this thread and in every other."""
@@ -80,11 +80,11 @@ class TransactionsChapter(Chapter):
         assert elsewhere(lambda: names(storage)) == [f"{n}" for n in range(25)]
 
     def test_a_write_sees_its_own_changes(self, storage: Storage) -> None:
-        def work(view: View) -> list[str]:
-            view.rows.put([r.Fact(name="a", value="1"), r.Fact(name="b", value="1")])
-            view.rows.change(r.Fact, where(name="a"), value="2")
-            view.rows.delete(r.Fact, where(name="b"))
-            return [f"{fact.name}={fact.value}" for fact in view.rows.page(r.Fact)]
+        def work(tx: Transaction) -> list[str]:
+            tx.rows.put([r.Fact(name="a", value="1"), r.Fact(name="b", value="1")])
+            tx.rows.change(r.Fact, equals(name="a"), value="2")
+            tx.rows.delete(r.Fact, equals(name="b"))
+            return [f"{fact.name}={fact.value}" for fact in tx.rows.page(r.Fact)]
 
         assert storage.write(work) == ["a=2"]
 
@@ -92,27 +92,27 @@ class TransactionsChapter(Chapter):
     def test_a_write_that_raises_stores_nothing(self, storage: Storage, world: World, error: type[BaseException]) -> None:
         storage.write(note("kept", "1"))
 
-        def fail(view: View) -> None:
-            view.facts.set("kept", "2")
-            view.facts.set("new", "")
-            view.rows.increase(r.Session, TRUE, message_count=1)
-            view.rows.delete(r.Member, TRUE)
-            view.messages.append([world.message(1)])
+        def fail(tx: Transaction) -> None:
+            tx.facts.set("kept", "2")
+            tx.facts.set("new", "")
+            tx.rows.increase(r.Session, TRUE, message_count=1)
+            tx.rows.delete(r.Member, TRUE)
+            tx.messages.append([world.message(1)])
             raise error("stop")
 
         with pytest.raises(error, match="stop"):
             storage.write(fail)
-        with storage.read() as view:
-            assert [(fact.name, fact.value) for fact in view.rows.page(r.Fact)] == [("kept", "1")]
-            assert view.sessions.by_key(world.session.key) == world.session
-            assert len(view.members.of_session(world.session.key)) == 2
-            assert view.messages.count(world.session.key) == 0
+        with storage.read() as tx:
+            assert [(fact.name, fact.value) for fact in tx.rows.page(r.Fact)] == [("kept", "1")]
+            assert tx.sessions.by_key(world.session.key) == world.session
+            assert len(tx.members.of_session(world.session.key)) == 2
+            assert tx.messages.count(world.session.key) == 0
         storage.write(note("after"))
         assert names(storage) == ["kept", "after"]
 
     def test_nothing_is_seen_before_the_commit(self, storage: Storage) -> None:
-        def work(view: View) -> list[str]:
-            view.facts.set("a", "")
+        def work(tx: Transaction) -> list[str]:
+            tx.facts.set("a", "")
             return elsewhere(lambda: names(storage))
 
         assert storage.write(work) == []
@@ -122,31 +122,31 @@ class TransactionsChapter(Chapter):
         """Also while another thread writes, and in tables that the view has not looked at before."""
         storage.write(note("a", "1"))
 
-        def change(view: View) -> None:
-            view.facts.set("a", "2")
-            view.facts.set("b", "")
-            view.rows.delete(r.Member, TRUE)
+        def change(tx: Transaction) -> None:
+            tx.facts.set("a", "2")
+            tx.facts.set("b", "")
+            tx.rows.delete(r.Member, TRUE)
 
-        with storage.read() as view:
-            assert view.facts.get("a") == "1"
+        with storage.read() as tx:
+            assert tx.facts.get("a") == "1"
             elsewhere(lambda: storage.write(change))
-            assert view.facts.get("a") == "1"
-            assert view.rows.count(r.Fact) == 1
-            assert len(view.members.of_session(world.session.key)) == 2
-        with storage.read() as view:
-            assert view.facts.get("a") == "2"
-            assert view.rows.count(r.Fact) == 2
-            assert view.members.of_session(world.session.key) == []
+            assert tx.facts.get("a") == "1"
+            assert tx.rows.count(r.Fact) == 1
+            assert len(tx.members.of_session(world.session.key)) == 2
+        with storage.read() as tx:
+            assert tx.facts.get("a") == "2"
+            assert tx.rows.count(r.Fact) == 2
+            assert tx.members.of_session(world.session.key) == []
 
     def test_readers_never_see_half_a_write(self, storage: Storage) -> None:
-        storage.write(lambda view: view.rows.put([r.Fact(name=name, value="0") for name in "abc"]))
+        storage.write(lambda tx: tx.rows.put([r.Fact(name=name, value="0") for name in "abc"]))
         stop = threading.Event()
 
         def read() -> list[set[str]]:
             seen = []
             while not stop.is_set():
-                with storage.read() as view:
-                    seen.append({fact.value for name in "abc" if (fact := view.rows.get(r.Fact, where(name=name))) is not None})
+                with storage.read() as tx:
+                    seen.append({fact.value for name in "abc" if (fact := tx.rows.get(r.Fact, equals(name=name))) is not None})
             return seen
 
         with ThreadPoolExecutor(2) as pool:
@@ -154,7 +154,7 @@ class TransactionsChapter(Chapter):
             try:
                 for n in range(1, 40):
                     value = str(n)
-                    storage.write(lambda view, value=value: [view.facts.set(name, value) for name in "abc"])  # type: ignore[misc]
+                    storage.write(lambda tx, value=value: [tx.facts.set(name, value) for name in "abc"])  # type: ignore[misc]
             finally:
                 stop.set()
             seen = [values for future in reading for values in future.result(PATIENCE)]
@@ -162,8 +162,8 @@ class TransactionsChapter(Chapter):
         assert all(len(values) == 1 for values in seen)
 
     def test_a_write_inside_a_write_is_an_error(self, storage: Storage) -> None:
-        def outer(view: View) -> None:
-            view.facts.set("outer", "")
+        def outer(tx: Transaction) -> None:
+            tx.facts.set("outer", "")
             storage.write(note("inner"))
 
         with pytest.raises(RuntimeError):
@@ -172,22 +172,22 @@ class TransactionsChapter(Chapter):
         assert names(storage) == ["after"]
 
     def test_a_read_view_refuses_to_write(self, storage: Storage, world: World) -> None:
-        attempts: tuple[Callable[[View], Any], ...] = (
-            lambda view: view.rows.put([r.Fact(name="a", value="")]),
-            lambda view: view.rows.change(r.Peer, TRUE, v1_role="assistant"),
-            lambda view: view.rows.increase(r.Session, TRUE, message_count=1),
-            lambda view: view.rows.delete(r.Member, TRUE),
-            lambda view: view.facts.set("a", ""),
-            lambda view: view.tasks.claim("unit", "me", world.session.created_at, 1),
+        attempts: tuple[Callable[[Transaction], Any], ...] = (
+            lambda tx: tx.rows.put([r.Fact(name="a", value="")]),
+            lambda tx: tx.rows.change(r.Peer, TRUE, v1_role="assistant"),
+            lambda tx: tx.rows.increase(r.Session, TRUE, message_count=1),
+            lambda tx: tx.rows.delete(r.Member, TRUE),
+            lambda tx: tx.facts.set("a", ""),
+            lambda tx: tx.tasks.claim("unit", "me", world.session.created_at, 1),
         )
         for attempt in attempts:
-            with storage.read() as view:
+            with storage.read() as tx:
                 with pytest.raises(ReadOnly):
-                    attempt(view)
-        with storage.read() as view:
-            assert view.rows.count(r.Fact) == view.rows.count(r.Lease) == 0
-            assert view.sessions.by_key(world.session.key) == world.session
-            assert view.rows.count(r.Member) == 2
+                    attempt(tx)
+        with storage.read() as tx:
+            assert tx.rows.count(r.Fact) == tx.rows.count(r.Lease) == 0
+            assert tx.sessions.by_key(world.session.key) == world.session
+            assert tx.rows.count(r.Member) == 2
 
     def test_reading_inside_a_read(self, storage: Storage) -> None:
         storage.write(note("a"))
@@ -196,43 +196,43 @@ class TransactionsChapter(Chapter):
 
     def test_a_paused_view_lets_others_write_and_reads_on(self, storage: Storage) -> None:
         storage.write(note("a", "1"))
-        with storage.read() as view:
-            assert view.facts.get("a") == "1"
-            with view.pause():
+        with storage.read() as tx:
+            assert tx.facts.get("a") == "1"
+            with tx.released():
                 elsewhere(lambda: storage.write(note("a", "2")))
-            assert view.facts.get("a") in ("1", "2"), "of the first moment or of a later one"
-            with view.pause():
+            assert tx.facts.get("a") in ("1", "2"), "of the first moment or of a later one"
+            with tx.released():
                 pass
-            assert view.facts.get("b") is None
+            assert tx.facts.get("b") is None
             with pytest.raises(ReadOnly):
-                view.facts.set("b", "")
-        with storage.read() as view:
-            assert view.facts.get("a") == "2"
+                tx.facts.set("b", "")
+        with storage.read() as tx:
+            assert tx.facts.get("a") == "2"
 
     def test_increase_loses_nothing_among_threads(self, storage: Storage, world: World) -> None:
         def add() -> None:
             for _ in range(25):
-                storage.write(lambda view: view.rows.increase(r.Session, where(key=world.session.key), message_count=1, token_total=10))
+                storage.write(lambda tx: tx.rows.increase(r.Session, equals(key=world.session.key), message_count=1, token_total=10))
 
         together(*[add] * 4)
-        with storage.read() as view:
-            assert view.sessions.by_key(world.session.key) == replace(world.session, message_count=100, token_total=1000)
+        with storage.read() as tx:
+            assert tx.sessions.by_key(world.session.key) == replace(world.session, message_count=100, token_total=1000)
 
     def test_a_locked_row_can_be_read_and_replaced_safely(self, storage: Storage, world: World) -> None:
-        def next_message(view: View) -> int:
-            session = view.sessions.by_key(world.session.key, lock=True)
+        def next_message(tx: Transaction) -> int:
+            session = tx.sessions.by_key(world.session.key, lock=True)
             assert session is not None
             seq = session.message_count + 1
-            view.messages.append([world.message(seq)])
-            view.sessions.save(replace(session, message_count=seq))
+            tx.messages.append([world.message(seq)])
+            tx.sessions.save(replace(session, message_count=seq))
             return seq
 
         def say() -> list[int]:
             return [storage.write(next_message) for _ in range(10)]
 
         assert sorted(seq for said in together(*[say] * 4) for seq in said) == list(range(1, 41))
-        with storage.read() as view:
-            assert [m.seq for m in view.messages.run(world.session.key, 1, 100)] == list(range(1, 41))
+        with storage.read() as tx:
+            assert [m.seq for m in tx.messages.run(world.session.key, 1, 100)] == list(range(1, 41))
 
     def test_of_many_threads_one_wins_compare_and_set(self, storage: Storage) -> None:
         for n in range(5):
@@ -240,14 +240,14 @@ class TransactionsChapter(Chapter):
             storage.write(note(name, "free"))
             takers = [
                 lambda name=name, taker=taker: storage.write(
-                    lambda view: view.rows.change(r.Fact, where(name=name, value="free"), value=str(taker))
+                    lambda tx: tx.rows.change(r.Fact, equals(name=name, value="free"), value=str(taker))
                 )
                 for taker in range(6)
             ]
             won = together(*takers)
             assert sorted(won) == [0] * 5 + [1]
-            with storage.read() as view:
-                assert view.facts.get(name) == str(won.index(1))
+            with storage.read() as tx:
+                assert tx.facts.get(name) == str(won.index(1))
 
     def test_waiting_ends_when_another_thread_commits(self, storage: Storage) -> None:
         storage.write(note("before"))
@@ -292,8 +292,8 @@ class TransactionsChapter(Chapter):
         assert together(wait, wait, wait, commit) == [True] * 4
 
 
-def _fail(view: View) -> None:
-    view.facts.set("b", "")
+def _fail(tx: Transaction) -> None:
+    tx.facts.set("b", "")
     raise ValueError("stop")
 
 

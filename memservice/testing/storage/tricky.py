@@ -12,6 +12,7 @@ from memservice.domain.filters.ast import (
     All,
     Any_,
     Compare,
+    Condition,
     Contains,
     Equal,
     Holds,
@@ -20,7 +21,6 @@ from memservice.domain.filters.ast import (
     KeyEqual,
     KeyOneOf,
     KeySubstring,
-    Node,
     Not,
     OneOf,
     Ordering,
@@ -105,10 +105,10 @@ ORDERINGS: tuple[Ordering, ...] = ("gt", "gte", "lt", "lte")
 
 def rows(w: World) -> list[Conclusion]:
     """Conclusions, not stored yet: each text, number and other value once at the key `key`, and each key once."""
-    found: list[Conclusion] = []
+    conclusions: list[Conclusion] = []
 
     def add(internal: dict[str, Any], text: str = "plain", **values: Any) -> None:
-        n = len(found)
+        n = len(conclusions)
         given: dict[str, Any] = {
             "content": text,
             "internal": internal,
@@ -122,7 +122,7 @@ def rows(w: World) -> list[Conclusion]:
             "source_ids": (None, [], [w.uid(n % 6)], [w.uid(1), w.uid(n % 6), text])[n % 4],
             "said_at": TIMES[n % len(TIMES)],
         }
-        found.append(w.conclusion(n, **(given | values)))
+        conclusions.append(w.conclusion(n, **(given | values)))
 
     for text in TEXTS:
         add({"key": text}, text)
@@ -131,10 +131,10 @@ def rows(w: World) -> list[Conclusion]:
     for key in KEYS:
         add({key: "here", "other": 1})
     add({})
-    return found
+    return conclusions
 
 
-def leaves(w: World) -> Iterator[Node]:
+def leaves(w: World) -> Iterator[Condition]:
     """Every kind of leaf, with every tricky operand."""
     for text in TEXTS:
         yield Equal("content", text)
@@ -199,7 +199,7 @@ def leaves(w: World) -> Iterator[Node]:
     yield KeyOneOf("internal", "key", ())
 
 
-def compounds(w: World) -> Iterator[Node]:
+def compounds(w: World) -> Iterator[Condition]:
     """Every kind of branch, among them the empty ones."""
     null, here, text = IsNull("session"), Equal("session_key", w.session.key), Equal("content", "plain")
     yield from (TRUE, FALSE, Not(TRUE), Not(FALSE), All((FALSE,)), Any_((TRUE,)), All((TRUE, text)), Any_((FALSE, text)))
@@ -208,7 +208,7 @@ def compounds(w: World) -> Iterator[Node]:
     yield Not(KeyCompare("internal", "key", "ne", "a"))
     yield Not(OneOf("session", ()))
     yield Not(Any_((null, KeyEqual("internal", "key", "a"))))
-    deep: Node = text
+    deep: Condition = text
     for n in range(20):
         deep = Not(All((deep, TRUE))) if n % 2 else Any_((deep, FALSE))
     yield deep

@@ -39,21 +39,21 @@ def _fill(storage: Storage, world: World) -> None:
         _call(world, THIRD, 8),
         _call(None, SECOND, 16),
     ]
-    storage.write(lambda view: view.usage.add(rows))
+    storage.write(lambda tx: tx.usage.add(rows))
 
 
 def _sums(totals: list[UsageTotal], *names: str) -> list[tuple[Any, ...]]:
-    return [(*(getattr(found, name) for name in names), found.calls, found.input_tokens) for found in totals]
+    return [(*(getattr(usage_total, name) for name in names), usage_total.calls, usage_total.input_tokens) for usage_total in totals]
 
 
 class UsageChapter(Chapter):
     def test_usage_is_summed_over_everything(self, storage: Storage, world: World) -> None:
-        with storage.read() as view:
-            assert view.usage.totals(()) == []
+        with storage.read() as tx:
+            assert tx.usage.totals(()) == []
         _fill(storage, world)
-        with storage.read() as view:
-            (found,) = view.usage.totals(())
-        assert found == UsageTotal(
+        with storage.read() as tx:
+            (usage_total,) = tx.usage.totals(())
+        assert usage_total == UsageTotal(
             calls=5,
             failed=2,
             input_tokens=31,
@@ -62,28 +62,28 @@ class UsageChapter(Chapter):
             cache_write_tokens=5,
             duration_ms=5 * 2**31,
         )
-        assert type(found.input_tokens) is int
+        assert type(usage_total.input_tokens) is int
 
     def test_usage_is_summed_by_fields_in_their_order(self, storage: Storage, world: World) -> None:
         _fill(storage, world)
         key = world.workspace.key
-        with storage.read() as view:
-            assert _sums(view.usage.totals(("day",)), "day") == [(FIRST, 2, 3), (SECOND, 2, 20), (THIRD, 1, 8)]
-            assert _sums(view.usage.totals(("workspace_key",)), "workspace_key") == [(None, 1, 16), (key, 4, 15)]
+        with storage.read() as tx:
+            assert _sums(tx.usage.totals(("day",)), "day") == [(FIRST, 2, 3), (SECOND, 2, 20), (THIRD, 1, 8)]
+            assert _sums(tx.usage.totals(("workspace_key",)), "workspace_key") == [(None, 1, 16), (key, 4, 15)]
             # Upper case before lower case, by code point.
-            assert _sums(view.usage.totals(("model", "task")), "model", "task") == [
+            assert _sums(tx.usage.totals(("model", "task")), "model", "task") == [
                 ("Large", "dialectic.answer", 1, 4),
                 ("Large", "summary.short", 1, 2),
                 ("small", "summary.short", 3, 25),
             ]
-            assert {found.day for found in view.usage.totals(("model",))} == {None}
+            assert {usage_total.day for usage_total in tx.usage.totals(("model",))} == {None}
 
     def test_usage_of_some_days_and_of_one_workspace(self, storage: Storage, world: World) -> None:
         _fill(storage, world)
         key = world.workspace.key
-        with storage.read() as view:
-            assert _sums(view.usage.totals(("day",), workspace=key, since=SECOND), "day") == [(SECOND, 1, 4), (THIRD, 1, 8)]
-            assert _sums(view.usage.totals(("day",), until=FIRST), "day") == [(FIRST, 2, 3)]
-            assert view.usage.totals((), workspace=key + 1) == []
-            assert view.usage.tokens(key, FIRST) == 33
-            assert view.usage.tokens(key, "2024-05-20") == 0
+        with storage.read() as tx:
+            assert _sums(tx.usage.totals(("day",), workspace_key=key, since=SECOND), "day") == [(SECOND, 1, 4), (THIRD, 1, 8)]
+            assert _sums(tx.usage.totals(("day",), until=FIRST), "day") == [(FIRST, 2, 3)]
+            assert tx.usage.totals((), workspace_key=key + 1) == []
+            assert tx.usage.tokens(key, FIRST) == 33
+            assert tx.usage.tokens(key, "2024-05-20") == 0

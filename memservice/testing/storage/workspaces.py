@@ -8,118 +8,118 @@ from datetime import timedelta
 import pytest
 
 from memservice.domain import records as r
-from memservice.domain.filters.ast import where
+from memservice.domain.filters.ast import equals
 from memservice.spi.repositories import Located
 from memservice.spi.rows import Order
 from memservice.spi.storage import Storage
 from memservice.testing.storage.base import NOW, Chapter, World, new_workspace, populate
 
 
-class PlacesChapter(Chapter):
+class WorkspacesChapter(Chapter):
     def test_locate_finds_what_a_path_names(self, storage: Storage, world: World) -> None:
-        other = storage.write(lambda view: populate(view, "other"))
-        with storage.read() as view:
-            locate = view.workspaces.locate
+        other = storage.write(lambda tx: populate(tx, "other"))
+        with storage.read() as tx:
+            locate = tx.workspaces.locate
             assert locate("w") == Located(world.workspace)
-            assert locate("w", session="talk") == Located(world.workspace, world.session)
-            assert locate("w", peer="bob") == Located(world.workspace, None, world.bob)
+            assert locate("w", session_id="talk") == Located(world.workspace, world.session)
+            assert locate("w", peer_id="bob") == Located(world.workspace, None, world.bob)
             assert locate("other", "talk", "carol") == Located(other.workspace, other.session, other.carol)
             assert locate("w", "nothing", "nobody") == Located(world.workspace)
             assert locate("nowhere", "talk", "bob") == Located()
             assert locate("W") == Located()
 
     def test_locate_does_not_mix_up_workspaces(self, storage: Storage, world: World) -> None:
-        other = storage.write(lambda view: view.workspaces.save(new_workspace("empty", 1)))
-        with storage.read() as view:
-            assert view.workspaces.locate("empty", "talk", "bob") == Located(other)
+        other = storage.write(lambda tx: tx.workspaces.save(new_workspace("empty", 1)))
+        with storage.read() as tx:
+            assert tx.workspaces.locate("empty", "talk", "bob") == Located(other)
 
     @pytest.mark.parametrize("state", [r.ARCHIVED, r.DELETING])
     def test_locate_finds_sessions_in_every_state(self, storage: Storage, world: World, state: str) -> None:
-        stored = storage.write(lambda view: view.sessions.save(replace(world.session, state=state)))
-        with storage.read() as view:
-            assert view.workspaces.locate("w", "talk").session == stored
-            assert view.sessions.by_slug(world.workspace.key, "talk") == stored
-            assert view.sessions.by_slugs(world.workspace.key, ["talk"]) == [stored]
-            assert view.sessions.by_key(stored.key) == stored
+        session = storage.write(lambda tx: tx.sessions.save(replace(world.session, state=state)))
+        with storage.read() as tx:
+            assert tx.workspaces.locate("w", "talk").session == session
+            assert tx.sessions.by_slug(world.workspace.key, "talk") == session
+            assert tx.sessions.by_slugs(world.workspace.key, ["talk"]) == [session]
+            assert tx.sessions.by_key(session.key) == session
 
     def test_a_deleting_workspace_is_invisible(self, storage: Storage, world: World) -> None:
-        deleting = storage.write(lambda view: view.workspaces.save(replace(world.workspace, state=r.DELETING)))
-        with storage.read() as view:
-            assert view.workspaces.locate("w", "talk", "bob") == Located()
-            assert view.workspaces.by_slug("w") is None
-            assert view.workspaces.page() == []
-            assert view.workspaces.count() == 0
-            assert view.workspaces.by_key(deleting.key) == deleting
-        again = storage.write(lambda view: view.workspaces.save(new_workspace("w", 9)))
-        with storage.read() as view:
-            assert view.workspaces.locate("w", "talk") == Located(again)
+        deleting = storage.write(lambda tx: tx.workspaces.save(replace(world.workspace, state=r.DELETING)))
+        with storage.read() as tx:
+            assert tx.workspaces.locate("w", "talk", "bob") == Located()
+            assert tx.workspaces.by_slug("w") is None
+            assert tx.workspaces.page() == []
+            assert tx.workspaces.count() == 0
+            assert tx.workspaces.by_key(deleting.key) == deleting
+        again = storage.write(lambda tx: tx.workspaces.save(new_workspace("w", 9)))
+        with storage.read() as tx:
+            assert tx.workspaces.locate("w", "talk") == Located(again)
 
     def test_workspaces_are_paged_oldest_first(self, storage: Storage) -> None:
-        made = [new_workspace(f"w{n}", n, created_at=NOW - timedelta(days=n // 2), metadata={"n": n}) for n in range(5)]
-        stored = [storage.write(lambda view, one=one: view.workspaces.save(one)) for one in made]  # type: ignore[misc]
+        workspaces = [new_workspace(f"w{n}", n, created_at=NOW - timedelta(days=n // 2), metadata={"n": n}) for n in range(5)]
+        stored = [storage.write(lambda tx, one=one: tx.workspaces.save(one)) for one in workspaces]  # type: ignore[misc]
         ordered = [stored[n] for n in (4, 2, 3, 0, 1)]
-        with storage.read() as view:
-            assert view.workspaces.page() == ordered
-            assert view.workspaces.page(limit=2, offset=1) == ordered[1:3]
-            assert view.workspaces.page(order=(Order("created_at", True), Order("key", True))) == ordered[::-1]
-            assert view.workspaces.page(where(slug=("w1", "w2"))) == [stored[2], stored[1]]
-            assert view.workspaces.count(where(slug=("w1", "w2", "x"))) == 2
+        with storage.read() as tx:
+            assert tx.workspaces.page() == ordered
+            assert tx.workspaces.page(limit=2, offset=1) == ordered[1:3]
+            assert tx.workspaces.page(order=(Order("created_at", True), Order("key", True))) == ordered[::-1]
+            assert tx.workspaces.page(equals(slug=("w1", "w2"))) == [stored[2], stored[1]]
+            assert tx.workspaces.count(equals(slug=("w1", "w2", "x"))) == 2
 
     def test_sessions_stay_in_their_workspace(self, storage: Storage, world: World) -> None:
-        other = storage.write(lambda view: populate(view, "other"))
-        extra = storage.write(lambda view: view.sessions.save(other.another_session("extra", 1)))
+        other = storage.write(lambda tx: populate(tx, "other"))
+        extra = storage.write(lambda tx: tx.sessions.save(other.another_session("extra", 1)))
         key = other.workspace.key
-        with storage.read() as view:
-            assert view.sessions.page(world.workspace.key) == [world.session]
-            assert view.sessions.page(key) == [other.session, extra]
-            assert view.sessions.count(key) == 2
-            assert view.sessions.page(key, where(slug="extra")) == [extra]
-            assert view.sessions.by_slug(world.workspace.key, "extra") is None
-            assert view.sessions.by_slugs(world.workspace.key, ["extra", "talk"]) == [world.session]
-            assert view.sessions.by_slugs(key, ["extra", "talk", "nothing"]) == [other.session, extra]
-            assert view.sessions.by_slugs(key, []) == []
+        with storage.read() as tx:
+            assert tx.sessions.page(world.workspace.key) == [world.session]
+            assert tx.sessions.page(key) == [other.session, extra]
+            assert tx.sessions.count(key) == 2
+            assert tx.sessions.page(key, equals(slug="extra")) == [extra]
+            assert tx.sessions.by_slug(world.workspace.key, "extra") is None
+            assert tx.sessions.by_slugs(world.workspace.key, ["extra", "talk"]) == [world.session]
+            assert tx.sessions.by_slugs(key, ["extra", "talk", "nothing"]) == [other.session, extra]
+            assert tx.sessions.by_slugs(key, []) == []
 
     def test_sessions_of_a_peer(self, storage: Storage, world: World) -> None:
         """Also those that it left, each once, by age and not by when it joined."""
         made = [world.another_session(f"s{n}", n) for n in range(1, 6)]
-        sessions = [storage.write(lambda view, one=one: view.sessions.save(one)) for one in made]  # type: ignore[misc]
+        sessions = [storage.write(lambda tx, one=one: tx.sessions.save(one)) for one in made]  # type: ignore[misc]
         joined = [sessions[3], sessions[0], sessions[2]]
         storage.write(
-            lambda view: view.members.put(
+            lambda tx: tx.members.put(
                 [world.member(s, world.carol, n, left_at=NOW if n == 1 else None) for n, s in enumerate(joined)]
                 + [world.member(sessions[1], world.bob, 9)]
             )
         )
         mine = [sessions[0], sessions[2], sessions[3]]
         newest = (Order("created_at", True), Order("key", True))
-        with storage.read() as view:
-            assert view.sessions.page_of_peer(world.carol.key) == (mine, 3)
-            assert view.sessions.page_of_peer(world.carol.key, limit=1, offset=1) == (mine[1:2], 3)
-            assert view.sessions.page_of_peer(world.carol.key, order=newest, limit=2) == ([mine[2], mine[1]], 3)
-            assert view.sessions.page_of_peer(world.carol.key, where(slug=("s1", "s2"))) == ([sessions[0]], 1)
-            assert view.sessions.page_of_peer(world.bob.key) == ([world.session, sessions[1]], 2)
-            assert view.sessions.page_of_peer(world.carol.key, offset=3) == ([], 3)
+        with storage.read() as tx:
+            assert tx.sessions.page_of_peer(world.carol.key) == (mine, 3)
+            assert tx.sessions.page_of_peer(world.carol.key, limit=1, offset=1) == (mine[1:2], 3)
+            assert tx.sessions.page_of_peer(world.carol.key, order=newest, limit=2) == ([mine[2], mine[1]], 3)
+            assert tx.sessions.page_of_peer(world.carol.key, equals(slug=("s1", "s2"))) == ([sessions[0]], 1)
+            assert tx.sessions.page_of_peer(world.bob.key) == ([world.session, sessions[1]], 2)
+            assert tx.sessions.page_of_peer(world.carol.key, offset=3) == ([], 3)
 
     def test_a_peer_without_sessions_has_none(self, storage: Storage, world: World) -> None:
-        with storage.read() as view:
-            assert view.sessions.page_of_peer(world.carol.key) == ([], 0)
-            assert view.sessions.page_of_scope(world.carol.key) == ([], 0)
+        with storage.read() as tx:
+            assert tx.sessions.page_of_peer(world.carol.key) == ([], 0)
+            assert tx.sessions.page_of_scope(world.carol.key) == ([], 0)
 
     def test_sessions_of_a_scope(self, storage: Storage, world: World) -> None:
         """Those that it is in now, in the order in which they joined it."""
-        scope = storage.write(lambda view: view.peers.put([world.peer("scope.all", 1, kind=r.SCOPE)]))[0]
+        scope = storage.write(lambda tx: tx.peers.put([world.peer("scope.all", 1, kind=r.SCOPE)]))[0]
         made = [world.another_session(f"s{n}", n) for n in range(1, 6)]
-        sessions = [storage.write(lambda view, one=one: view.sessions.save(one)) for one in made]  # type: ignore[misc]
+        sessions = [storage.write(lambda tx, one=one: tx.sessions.save(one)) for one in made]  # type: ignore[misc]
         joined = [sessions[3], sessions[0], sessions[4], sessions[2]]
         storage.write(
-            lambda view: view.members.put(
+            lambda tx: tx.members.put(
                 [world.member(s, scope, n // 2, left_at=NOW if s is sessions[4] else None) for n, s in enumerate(joined)]
             )
         )
         inside = [sessions[3], sessions[0], sessions[2]]
-        with storage.read() as view:
-            assert view.sessions.page_of_scope(scope.key) == (inside, 3)
-            assert view.sessions.page_of_scope(scope.key, reverse=True) == (inside[::-1], 3)
-            assert view.sessions.page_of_scope(scope.key, limit=1, offset=1) == ([sessions[0]], 3)
-            assert view.sessions.page_of_scope(scope.key, where(slug=("s3", "s4"))) == ([sessions[3], sessions[2]], 2)
-            assert view.sessions.page_of_scope(scope.key, where(slug="s5")) == ([], 0)
+        with storage.read() as tx:
+            assert tx.sessions.page_of_scope(scope.key) == (inside, 3)
+            assert tx.sessions.page_of_scope(scope.key, reverse=True) == (inside[::-1], 3)
+            assert tx.sessions.page_of_scope(scope.key, limit=1, offset=1) == ([sessions[0]], 3)
+            assert tx.sessions.page_of_scope(scope.key, equals(slug=("s3", "s4"))) == ([sessions[3], sessions[2]], 2)
+            assert tx.sessions.page_of_scope(scope.key, equals(slug="s5")) == ([], 0)

@@ -12,28 +12,28 @@ import pytest
 
 import memservice_memory
 from memservice.domain.errors import Damaged, Unavailable
-from memservice.domain.filters.ast import where
+from memservice.domain.filters.ast import equals
 from memservice.domain.records import Fact
 from memservice.spi.base import TransientConflict
 from memservice.spi.providers import Context
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.testing.storage.base import elsewhere
 from memservice_memory.rows import MemoryRows
 from memservice_memory.storage import MemoryStorage
 
 
-def note(view: View) -> None:
-    view.facts.set("a", "1")
+def note(tx: Transaction) -> None:
+    tx.facts.set("a", "1")
 
 
 def count(storage: MemoryStorage) -> int:
-    with storage.read() as view:
-        return view.rows.count(Fact)
+    with storage.read() as tx:
+        return tx.rows.count(Fact)
 
 
-def rows_of(view: View) -> MemoryRows:
-    assert isinstance(view.rows, MemoryRows)
-    return view.rows
+def rows_of(tx: Transaction) -> MemoryRows:
+    assert isinstance(tx.rows, MemoryRows)
+    return tx.rows
 
 
 def test_memory_is_a_storage_that_the_configuration_can_name() -> None:
@@ -42,8 +42,8 @@ def test_memory_is_a_storage_that_the_configuration_can_name() -> None:
     context = Context(clock=lambda: datetime.now(UTC), logger=logging.getLogger("test"))
     first, second = (provider.open({"uri": "memory://"}, context) for _ in range(2))
     first.write(note)
-    with second.read() as view:
-        assert view.rows.count(Fact) == 0, "each opening is a store of its own"
+    with second.read() as tx:
+        assert tx.rows.count(Fact) == 0, "each opening is a store of its own"
 
 
 def test_a_closed_storage_says_so() -> None:
@@ -60,10 +60,10 @@ def test_a_closed_storage_says_so() -> None:
 def test_a_write_that_waits_too_long_for_its_turn_is_refused() -> None:
     storage = MemoryStorage(lock_seconds=0.05)
 
-    def hold(view: View) -> None:
+    def hold(tx: Transaction) -> None:
         with pytest.raises(Unavailable):
             elsewhere(lambda: storage.write(note))
-        view.facts.set("b", "")
+        tx.facts.set("b", "")
 
     storage.write(hold)
     assert count(storage) == 1
@@ -71,27 +71,27 @@ def test_a_write_that_waits_too_long_for_its_turn_is_refused() -> None:
 
 def test_side_stores_commit_and_roll_back_with_the_rows() -> None:
     storage = MemoryStorage()
-    storage.write(lambda view: rows_of(view).extra("index").update(a=1, b=2))
+    storage.write(lambda tx: rows_of(tx).extra("index").update(a=1, b=2))
 
-    def fail(view: View) -> None:
-        rows_of(view).extra("index").clear()
-        rows_of(view).extra("other")["x"] = 1
+    def fail(tx: Transaction) -> None:
+        rows_of(tx).extra("index").clear()
+        rows_of(tx).extra("other")["x"] = 1
         raise ValueError("stop")
 
     with storage.read() as before:
         with pytest.raises(ValueError, match="stop"):
             storage.write(fail)
-        storage.write(lambda view: rows_of(view).extra("index").pop("a"))
+        storage.write(lambda tx: rows_of(tx).extra("index").pop("a"))
         assert rows_of(before).extra("index") == {"a": 1, "b": 2}
-    with storage.read() as view:
-        assert rows_of(view).extra("index") == {"b": 2}
-        assert rows_of(view).extra("other") == {}
+    with storage.read() as tx:
+        assert rows_of(tx).extra("index") == {"b": 2}
+        assert rows_of(tx).extra("other") == {}
 
 
 @pytest.mark.parametrize("rows", [1, 2000])
 def test_a_row_is_found_by_its_key_without_a_scan(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = MemoryStorage()
-    stored = storage.write(lambda view: view.rows.put([Fact(name=f"{n}", value="") for n in range(rows)]))
+    stored = storage.write(lambda tx: tx.rows.put([Fact(name=f"{n}", value="") for n in range(rows)]))
     looked_at = []
 
     def matches(row: Fact, condition: object) -> bool:
@@ -99,10 +99,10 @@ def test_a_row_is_found_by_its_key_without_a_scan(rows: int, monkeypatch: pytest
         return True
 
     monkeypatch.setattr("memservice_memory.rows.matches", matches)
-    with storage.read() as view:
-        view.rows.get(Fact, where(key=stored[-1].key, value=""))
-        view.rows.get(Fact, where(value="", name="0"))
-        view.rows.page(Fact, where(key=(stored[0].key, 10**9)))
+    with storage.read() as tx:
+        tx.rows.get(Fact, equals(key=stored[-1].key, value=""))
+        tx.rows.get(Fact, equals(value="", name="0"))
+        tx.rows.page(Fact, equals(key=(stored[0].key, 10**9)))
     assert looked_at == [stored[-1], stored[0], stored[0]]
 
 
@@ -112,10 +112,10 @@ class Conflicting(MemoryStorage):
     conflicts = 0
 
     @contextmanager
-    def transaction(self) -> Iterator[View]:
+    def transaction(self) -> Iterator[Transaction]:
         before = self._moment
-        with super().transaction() as view:
-            yield view
+        with super().transaction() as tx:
+            yield tx
         if self.conflicts:
             self.conflicts -= 1
             self._moment = before
@@ -126,9 +126,9 @@ def test_a_write_that_meets_a_conflict_runs_again() -> None:
     storage, runs = Conflicting(), []
     storage.conflicts = 2
 
-    def work(view: View) -> int:
-        runs.append(view.rows.count(Fact))
-        note(view)
+    def work(tx: Transaction) -> int:
+        runs.append(tx.rows.count(Fact))
+        note(tx)
         return len(runs)
 
     assert storage.write(work) == 3
@@ -154,11 +154,11 @@ class Refusing(MemoryStorage):
     error: Exception | None = None
 
     @contextmanager
-    def transaction(self) -> Iterator[View]:
+    def transaction(self) -> Iterator[Transaction]:
         if self.error is not None:
             raise self.error
-        with super().transaction() as view:
-            yield view
+        with super().transaction() as tx:
+            yield tx
 
 
 def test_a_store_whose_last_write_failed_is_tried_again_until_one_succeeds() -> None:

@@ -23,15 +23,15 @@ from memservice.services.conclusions import ConclusionDraft
 from memservice.services.messages import Draft
 from memservice.services.transfer import export
 from memservice.services.transfer.copying import Different, copy
-from memservice.services.transfer.export import Wanted
+from memservice.services.transfer.export import ExportOptions
 from memservice.settings import load_settings
 from support.stores.postgres_server import drop_database, new_database
 from support.stores.vector_stores import vector_store
 
-WHO = Principal(admin=True)
+PRINCIPAL = Principal(admin=True)
 AT_ONCE = 100
 SESSIONS = 20
-EVERYTHING = Wanted(secrets=True)
+EVERYTHING = ExportOptions(secrets=True)
 
 pytestmark = pytest.mark.xdist_group("postgres-moving")
 
@@ -41,7 +41,7 @@ def store(uri: str, folder: Path, *plugins: object, **more: str) -> Iterator[Run
     settings = load_settings(environ={"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal", **more}, cwd=folder)
     runtime = Runtime(settings, load_plugins(settings, extra=plugins))
     runtime.storage.migrate()
-    store_compatibility.settle(runtime)
+    store_compatibility.initialise(runtime)
     try:
         yield runtime
     finally:
@@ -53,9 +53,9 @@ def fill(rt: Runtime, number: int) -> None:
     for start in range(0, number, AT_ONCE):
         session = f"s{start // AT_ONCE % SESSIONS}"
         drafts = [Draft(f"Message {n}: I saw {n % 97} birds near {n % 13} lakes.", f"p{n % 7}") for n in range(start, start + AT_ONCE)]
-        messages.create(rt, WHO, "w", session, drafts)
+        messages.create(rt, PRINCIPAL, "w", session, drafts)
         known = [ConclusionDraft(f"saw {n} birds", f"p{n % 7}", f"p{n % 7}", session) for n in range(start, start + AT_ONCE, 10)]
-        conclusions.create(rt, WHO, "w", known)
+        conclusions.create(rt, PRINCIPAL, "w", known)
 
 
 @pytest.mark.parametrize("number", [1_000, pytest.param(50_000, marks=[pytest.mark.heavy, pytest.mark.timeout(3_600)])])
@@ -81,14 +81,14 @@ def test_there_and_back_again(tmp_path: Path, number: int) -> None:
 
 def turn(rt: Runtime) -> None:
     """Give conclusions one another's vectors."""
-    with rt.storage.read() as view:
-        (workspace,) = view.rows.page(Workspace)
-        (space,) = (space for space in view.spaces.of_workspace(workspace.key) if space.kind == indexing.CONCLUSION)
-        rows = view.rows.page(Conclusion)
-        held = rt.vectors.fetch(rt.beside(view), space, [row.key for row in rows])
+    with rt.storage.read() as tx:
+        (workspace,) = tx.rows.page(Workspace)
+        (space,) = (space for space in tx.spaces.of_workspace(workspace.key) if space.kind == indexing.CONCLUSION)
+        rows = tx.rows.page(Conclusion)
+        held = rt.vectors.fetch(rt.beside(tx), space, [row.key for row in rows])
     others = indexing.conclusion_vectors(rows, [held[row.key] for row in reversed(rows)])
     if rt.vectors_transactional:
-        rt.storage.write(lambda view: rt.vectors.upsert(view, space, others))
+        rt.storage.write(lambda tx: rt.vectors.upsert(tx, space, others))
     else:
         rt.vectors.upsert(None, space, others)
 

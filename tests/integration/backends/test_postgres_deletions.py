@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memservice.domain.errors import Conflict, NotFound
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import ACTIVE, DELETING, Member, Workspace
 from memservice.runtime import Runtime, open_runtime
 from memservice.services import (
@@ -85,8 +85,8 @@ def test_a_workspace_that_is_deleted_while_it_is_changed_stays_deleted(runtime: 
     meanwhile.after(workspaces, "ensure", lambda: deletion.delete_workspace(runtime, ME, "w"))
     workspaces.update(runtime, ME, "w", {"n": 1}, None)
     meanwhile.join()
-    with runtime.storage.read() as view:
-        states = {row.uid: row.state for row in view.rows.page(Workspace, where(slug="w"))}
+    with runtime.storage.read() as tx:
+        states = {row.uid: row.state for row in tx.rows.page(Workspace, equals(slug="w"))}
     assert states.pop(before.uid) == DELETING
     assert set(states.values()) <= {ACTIVE}
 
@@ -98,8 +98,8 @@ def test_a_message_of_a_new_session_never_goes_with_the_workspace_that_it_was_me
     meanwhile.join()
     Worker(runtime).run_until_idle()
     assert messages.get(runtime, ME, "w", "s", message.uid).content == "hello"
-    with runtime.storage.read() as view:
-        after = view.workspaces.by_slug("w")
+    with runtime.storage.read() as tx:
+        after = tx.workspaces.by_slug("w")
     assert after is not None
     assert after.uid != before.uid
 
@@ -139,8 +139,8 @@ def test_nobody_joins_a_session_that_is_deleted_meanwhile(runtime: Runtime, mean
     with pytest.raises(NotFound):
         sessions.set_peers(runtime, ME, "w", "s", {"bob": MemberConfig()})
     meanwhile.join()
-    with runtime.storage.read() as view:
-        members = view.rows.page(Member, where(session_key=session.key))
+    with runtime.storage.read() as tx:
+        members = tx.rows.page(Member, equals(session_key=session.key))
     assert [(member.peer, member.left_at) for member in members] == [("ann", None)]
 
 

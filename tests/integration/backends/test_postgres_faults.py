@@ -19,12 +19,12 @@ import pytest
 
 from memservice.domain import records as r
 from memservice.domain.errors import ConfigurationError, Conflict, SchemaVersionError, Unavailable
-from memservice.domain.filters.ast import where
-from memservice.spi.storage import View
+from memservice.domain.filters.ast import equals
+from memservice.spi.storage import Transaction
 from memservice.testing.storage.base import populate, together
 from memservice.testing.vectors import OURS, row
 from memservice_postgres import committing, vector_schema
-from memservice_postgres.connections import driver_of, place_of
+from memservice_postgres.connections import config_of, driver_of
 from memservice_postgres.storage import PostgresStorage
 from support.stores.postgres_server import OwnServer, connect, drop_database, new_database
 from support.stores.postgres_store import empty, migrated, new_store, opened
@@ -51,13 +51,13 @@ def storage(uri: str) -> Iterator[PostgresStorage]:
     storage.close()
 
 
-def note(name: str) -> Callable[[View], None]:
-    return lambda view: view.facts.set(name, "")
+def note(name: str) -> Callable[[Transaction], None]:
+    return lambda tx: tx.facts.set(name, "")
 
 
 def names(storage: PostgresStorage) -> list[str]:
-    with storage.read() as view:
-        return [fact.name for fact in view.rows.page(r.Fact)]
+    with storage.read() as tx:
+        return [fact.name for fact in tx.rows.page(r.Fact)]
 
 
 def test_a_server_that_stops_and_starts_under_load(own_server: OwnServer) -> None:
@@ -180,18 +180,18 @@ def test_when_all_connections_are_in_use_a_read_ends_in_unavailable_in_time(uri:
 
 def test_a_paused_view_holds_no_connection(uri: str) -> None:
     storage = opened(uri, pool_timeout=0.3, pool_size=1, max_overflow=0)
-    with storage.read() as view:
-        assert view.facts.get("a") is None
-        with view.pause():
+    with storage.read() as tx:
+        assert tx.facts.get("a") is None
+        with tx.released():
             storage.write(note("a"))
             with pytest.raises(ValueError), storage.read():
                 raise ValueError
-        assert view.facts.get("a") == ""
-        with pytest.raises(Unavailable, match="in use"), view.pause():
+        assert tx.facts.get("a") == ""
+        with pytest.raises(Unavailable, match="in use"), tx.released():
             held = storage.engine.connect()
         held.close()
     with pytest.raises(RuntimeError, match="cannot be paused"):
-        storage.write(lambda view: view.pause())
+        storage.write(lambda tx: tx.released())
     assert names(storage) == ["a"]
     storage.close()
 
@@ -219,17 +219,17 @@ def test_a_statement_that_takes_too_long_is_ended(uri: str) -> None:
 
 def test_a_deadlock_is_tried_again(uri: str) -> None:
     storage = opened(uri)
-    storage.write(lambda view: view.rows.put([r.Fact(name=name, value="") for name in "ab"]))
+    storage.write(lambda tx: tx.rows.put([r.Fact(name=name, value="") for name in "ab"]))
     met = threading.Barrier(2)
     tries: list[str] = []
 
-    def cross(first: str, second: str) -> Callable[[View], None]:
-        def work(view: View) -> None:
+    def cross(first: str, second: str) -> Callable[[Transaction], None]:
+        def work(tx: Transaction) -> None:
             tries.append(first)
-            view.facts.set(first, "1")
+            tx.facts.set(first, "1")
             if len(tries) <= 2:
                 met.wait(20)
-            view.facts.set(second, "2")
+            tx.facts.set(second, "2")
 
         return work
 
@@ -261,24 +261,24 @@ def test_a_server_that_does_not_answer_is_unavailable_in_time() -> None:
 
 
 def test_what_refers_to_something_erased_meanwhile_is_a_conflict(storage: PostgresStorage) -> None:
-    world = storage.write(lambda view: populate(view, "w"))
+    world = storage.write(lambda tx: populate(tx, "w"))
     with pytest.raises(Conflict, match="deleted meanwhile"):
-        storage.write(lambda view: view.messages.append([world.message(1, session_key=world.session.key + 1_000)]))
-    with storage.read() as view:
-        assert view.rows.count(r.Message) == 0
+        storage.write(lambda tx: tx.messages.append([world.message(1, session_key=world.session.key + 1_000)]))
+    with storage.read() as tx:
+        assert tx.rows.count(r.Message) == 0
 
 
 def test_a_workspace_may_be_erased_in_any_order(storage: PostgresStorage) -> None:
-    world = storage.write(lambda view: populate(view, "w"))
+    world = storage.write(lambda tx: populate(tx, "w"))
 
-    def erase(view: View) -> None:
+    def erase(tx: Transaction) -> None:
         for record in (r.Workspace, r.Session, r.Peer, r.Collection, r.Member):
             field = "key" if record is r.Workspace else "workspace_key"
-            view.rows.delete(record, where(**{field: world.workspace.key}))
+            tx.rows.delete(record, equals(**{field: world.workspace.key}))
 
     storage.write(erase)
-    with storage.read() as view:
-        assert [view.rows.count(record) for record in (r.Workspace, r.Session, r.Peer, r.Collection, r.Member)] == [0] * 5
+    with storage.read() as tx:
+        assert [tx.rows.count(record) for record in (r.Workspace, r.Session, r.Peer, r.Collection, r.Member)] == [0] * 5
 
 
 def test_a_forked_process_opens_connections_of_its_own(storage: PostgresStorage) -> None:
@@ -337,9 +337,9 @@ def test_two_schemas_of_one_database_are_two_stores() -> None:
     mine, theirs = one.vectors, other.vectors
     assert mine is not None
     assert theirs is not None
-    one.write(lambda view: mine.upsert(view, OURS, [row(1)]))
-    with one.read() as view, other.read() as elsewhere:
-        assert (mine.count(view, OURS), theirs.count(elsewhere, OURS)) == (1, 0)
+    one.write(lambda tx: mine.upsert(tx, OURS, [row(1)]))
+    with one.read() as tx, other.read() as elsewhere:
+        assert (mine.count(tx, OURS), theirs.count(elsewhere, OURS)) == (1, 0)
     one.close()
     other.close()
     drop_database(uri)
@@ -419,4 +419,4 @@ def test_an_acknowledged_write_is_on_disk_unless_told_otherwise(uri: str) -> Non
 )
 def test_a_uri_that_cannot_be_opened_says_what_to_write(uri: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"{words}.*postgresql\+psycopg://"):
-        place_of(uri)
+        config_of(uri)

@@ -19,7 +19,7 @@ from sqlalchemy.engine import make_url
 
 from memservice.domain.errors import Unavailable
 from memservice.domain.records import Fact
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice_postgres.connections import Driver, driver_of
 from memservice_postgres.patient_pool import is_full
 from memservice_postgres.storage import PostgresStorage
@@ -43,13 +43,13 @@ def empty() -> Iterator[str]:
     drop_database(uri)
 
 
-def note(name: str) -> Callable[[View], None]:
-    return lambda view: view.facts.set(name, "")
+def note(name: str) -> Callable[[Transaction], None]:
+    return lambda tx: tx.facts.set(name, "")
 
 
 def names(storage: PostgresStorage) -> list[str]:
-    with storage.read() as view:
-        return [fact.name for fact in view.rows.page(Fact)]
+    with storage.read() as tx:
+        return [fact.name for fact in tx.rows.page(Fact)]
 
 
 def test_a_sound_database_has_no_findings(uri: str) -> None:
@@ -109,9 +109,9 @@ class TestFewConnections:
     def test_writes_wait_for_a_connection_of_their_own_process(self, few: str) -> None:
         storage = opened(few, pool_size=10, pool_timeout=20)
 
-        def work(view: View) -> None:
+        def work(tx: Transaction) -> None:
             time.sleep(0.05)
-            view.facts.set("a", "")
+            tx.facts.set("a", "")
 
         with ThreadPoolExecutor(10) as pool:
             for done in [pool.submit(storage.write, work) for _ in range(20)]:
@@ -148,8 +148,8 @@ def in_force(storage: PostgresStorage) -> dict[str, str]:
     """The settings of a writing transaction."""
     found: dict[str, str] = {}
 
-    def look(view: View) -> None:
-        driver = driver_of(view.rows.connection)  # type: ignore[attr-defined]
+    def look(tx: Transaction) -> None:
+        driver = driver_of(tx.rows.connection)  # type: ignore[attr-defined]
         found.update({name: driver.execute("SELECT current_setting(%s)", (name,)).fetchall()[0][0] for name in SETTINGS})
 
     storage.write(look)

@@ -13,7 +13,7 @@ import pytest
 
 from memservice.spi.index_filter import (
     EVERYTHING,
-    Where,
+    IndexFilter,
 )
 from memservice.spi.vectors import VectorIndex
 from memservice.testing.indexes import Engine
@@ -70,7 +70,7 @@ def crowded(
     heaps = chance.standard_normal((30, 48))
     vectors = (heaps[np.arange(CROWD) % 30] + 0.5 * chance.standard_normal((CROWD, 48))).astype(np.float32)
     rows = [row(n + 1, vector=vector, session=n % 50, author=n % 2) for n, vector in enumerate(vectors)]
-    storage.write(lambda view: index.upsert(view, BIG, rows))
+    storage.write(lambda tx: index.upsert(tx, BIG, rows))
     indexes.keep(BIG)
     yield storage, index, vectors
     storage.close()
@@ -82,8 +82,8 @@ def test_a_large_space_is_searched_by_its_index(crowded: Crowded) -> None:
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     found = wanted = 0
     for asked in unit[:20] + 0.02:
-        with storage.read() as view:
-            hits = index.query(view, BIG, asked, 10, EVERYTHING)
+        with storage.read() as tx:
+            hits = index.query(tx, BIG, asked, 10, EVERYTHING)
         scores = unit @ (asked / np.linalg.norm(asked))
         best = {int(n) + 1 for n in np.argsort(-scores)[:10]}
         found, wanted = found + len(best & set(keys(hits))), wanted + 10
@@ -101,8 +101,10 @@ def test_a_large_space_is_searched_by_its_index(crowded: Crowded) -> None:
     assert "vectors_hnsw_7_" in plan
 
 
-@pytest.mark.parametrize("where", [Where(sessions=(3,)), Where(sessions=(3, 4), authors=(1,)), Where(authors=(0,))], ids=repr)
-def test_filters_lose_nothing_in_a_large_space(crowded: Crowded, where: Where) -> None:
+@pytest.mark.parametrize(
+    "where", [IndexFilter(sessions=(3,)), IndexFilter(sessions=(3, 4), authors=(1,)), IndexFilter(authors=(0,))], ids=repr
+)
+def test_filters_lose_nothing_in_a_large_space(crowded: Crowded, where: IndexFilter) -> None:
     """As many as there are, and by and large the nearest."""
     storage, index, vectors = crowded
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -111,8 +113,8 @@ def test_filters_lose_nothing_in_a_large_space(crowded: Crowded, where: Where) -
         for n in range(CROWD)
         if (where.sessions is None or n % 50 in where.sessions) and (where.authors is None or n % 2 in where.authors)
     ]
-    with storage.read() as view:
-        hits = index.query(view, BIG, vectors[8], 25, where)
+    with storage.read() as tx:
+        hits = index.query(tx, BIG, vectors[8], 25, where)
     best = sorted(fits, key=lambda n: -float(unit[n] @ unit[8]))[:25]
     assert len(hits) == 25
     assert {key - 1 for key in keys(hits)} <= set(fits)
@@ -159,7 +161,7 @@ def test_where_shared_memory_is_short_one_process_builds_the_index(
 
     indexes = SpaceIndexes(There(), log, large=3)  # type: ignore[arg-type]
     index = PostgresVectorIndex(indexes)
-    storage.write(lambda view: index.upsert(view, OURS, [row(n) for n in range(1, 4)]))
+    storage.write(lambda tx: index.upsert(tx, OURS, [row(n) for n in range(1, 4)]))
     with caplog.at_level(logging.INFO):
         indexes.keep(OURS)
     assert [told.split()[0] for told in short[0].said if told.startswith(("CREATE", "DROP"))] == ["CREATE", "DROP", "CREATE"]
@@ -182,7 +184,7 @@ def test_an_index_that_was_not_finished_is_built_again_and_one_without_rows_goes
     uri = store[0]
     indexes = SpaceIndexes(place(uri), log, large=3)
     index = PostgresVectorIndex(indexes)
-    storage.write(lambda view: index.upsert(view, OURS, [row(n) for n in range(1, 4)]))
+    storage.write(lambda tx: index.upsert(tx, OURS, [row(n) for n in range(1, 4)]))
     indexes.keep(OURS)
     with connect(uri) as connection:
         named = (
@@ -190,23 +192,23 @@ def test_an_index_that_was_not_finished_is_built_again_and_one_without_rows_goes
         )
         assert connection.execute(named).fetchall() == [("vectors_hnsw_1_full", True)]
         connection.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'vectors_hnsw_1_full'::regclass")
-        with storage.read() as view:
-            assert len(index.query(view, OURS, row(1).vector, 5, EVERYTHING)) == 3
+        with storage.read() as tx:
+            assert len(index.query(tx, OURS, row(1).vector, 5, EVERYTHING)) == 3
         # By itself, and here as well: whoever comes first.
         deadline = time.monotonic() + 30
         while connection.execute(named).fetchall() != [("vectors_hnsw_1_full", True)]:
             assert time.monotonic() < deadline
             indexes.keep(OURS)
-        storage.write(lambda view: index.drop(view, OURS))
+        storage.write(lambda tx: index.drop(tx, OURS))
         indexes.keep(OURS)
         assert connection.execute(named).fetchall() == []
 
 
 def test_an_index_is_built_unasked_once_a_space_is_large(store: tuple[str, PostgresStorage], storage: PostgresStorage) -> None:
     index = PostgresVectorIndex(SpaceIndexes(place(store[0]), log, large=3))
-    storage.write(lambda view: index.upsert(view, OURS, [row(n) for n in range(1, 4)]))
-    with storage.read() as view:
-        index.query(view, OURS, row(1).vector, 5, EVERYTHING)
+    storage.write(lambda tx: index.upsert(tx, OURS, [row(n) for n in range(1, 4)]))
+    with storage.read() as tx:
+        index.query(tx, OURS, row(1).vector, 5, EVERYTHING)
     deadline = time.monotonic() + 30
     with connect(store[0]) as connection:
         while connection.execute("SELECT 1 FROM pg_class WHERE relname = 'vectors_hnsw_1_full'").fetchone() is None:
@@ -221,11 +223,11 @@ def test_long_vectors_have_indexes_of_shorter_numbers(
     indexes, long = SpaceIndexes(place(store[0]), log, large=2), space(dimension, dimension=dimension)
     index = PostgresVectorIndex(indexes)
     vectors = np.eye(3, dimension, dtype=np.float32)
-    storage.write(lambda view: index.upsert(view, long, [row(n + 1, vector=vectors[n]) for n in range(3)]))
+    storage.write(lambda tx: index.upsert(tx, long, [row(n + 1, vector=vectors[n]) for n in range(3)]))
     indexes.keep(long)
-    with storage.read() as view:
-        assert [(hit.key, round(hit.score, 5)) for hit in index.query(view, long, vectors[1], 1, EVERYTHING)] == [(2, 1.0)]
-        assert index.fetch(view, long, [3])[3].tolist() == vectors[2].tolist()
+    with storage.read() as tx:
+        assert [(hit.key, round(hit.score, 5)) for hit in index.query(tx, long, vectors[1], 1, EVERYTHING)] == [(2, 1.0)]
+        assert index.fetch(tx, long, [3])[3].tolist() == vectors[2].tolist()
     with connect(store[0]) as connection:
         found = connection.execute(
             "SELECT indexdef FROM pg_indexes WHERE indexname = ANY(%s)", ([f"vectors_hnsw_{dimension}_{n}" for n in ("full", "half")],)

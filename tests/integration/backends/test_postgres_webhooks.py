@@ -28,7 +28,7 @@ from support.receiver import LOOPBACK, Receiver
 from support.stores.postgres_server import connect
 from support.stores.stores import store_of
 
-WHO, WORKSPACE = Principal(admin=True), "w"
+PRINCIPAL, WORKSPACE = Principal(admin=True), "w"
 
 
 @pytest.fixture
@@ -36,15 +36,15 @@ def rt(tmp_path: Path) -> Iterator[Runtime]:
     with store_of("postgres", tmp_path) as uri:
         given = {"DB_CONNECTION_URI": uri, "WEBHOOK_ALLOW_NETWORKS": LOOPBACK}
         opened = open_runtime(load_settings(environ={}, cwd=tmp_path, overrides=given))
-        workspaces.get_or_create(opened, WHO, WORKSPACE, None, None)
+        workspaces.get_or_create(opened, PRINCIPAL, WORKSPACE, None, None)
         yield opened
         opened.close()
 
 
 def ready(rt: Runtime, receiver: Receiver) -> tuple[WebhookEndpoint, str]:
     """An endpoint that an event waits for, and its unit."""
-    endpoint = webhooks.register(rt, WHO, WORKSPACE, receiver.url()).endpoint
-    webhooks.send_test(rt, WHO, WORKSPACE)
+    endpoint = webhooks.register(rt, PRINCIPAL, WORKSPACE, receiver.url()).endpoint
+    webhooks.send_test(rt, PRINCIPAL, WORKSPACE)
     return endpoint, outbox.webhook_unit(endpoint)
 
 
@@ -65,7 +65,7 @@ def test_an_attempt_that_ends_while_its_endpoint_is_deleted_leaves_no_record(
 
     monkeypatch.setattr(Webhooks, "record", record)
     delivering = threading.Thread(target=run, args=(rt, unit))
-    deleting = threading.Thread(target=webhooks.delete, args=(rt, WHO, WORKSPACE, endpoint.uid))
+    deleting = threading.Thread(target=webhooks.delete, args=(rt, PRINCIPAL, WORKSPACE, endpoint.uid))
     delivering.start()
     assert recorded.wait(60)
     deleting.start()
@@ -76,9 +76,9 @@ def test_an_attempt_that_ends_while_its_endpoint_is_deleted_leaves_no_record(
     goes_on.set()
     delivering.join(60)
     deleting.join(60)
-    with rt.storage.read() as view:
-        assert view.rows.page(WebhookEndpoint) == []
-        assert view.rows.page(Delivery) == []
+    with rt.storage.read() as tx:
+        assert tx.rows.page(WebhookEndpoint) == []
+        assert tx.rows.page(Delivery) == []
 
 
 def test_what_is_delivered_while_somebody_asks_for_it_is_not_taken_back(
@@ -89,7 +89,7 @@ def test_what_is_delivered_while_somebody_asks_for_it_is_not_taken_back(
     monkeypatch.setattr(Webhook, "retry_after", lambda *args: 3600.0)
     endpoint, unit = ready(rt, receiver)
     run(rt, unit)
-    (attempt,) = webhooks.deliveries(rt, WHO, WORKSPACE, endpoint.uid, Paging()).items
+    (attempt,) = webhooks.deliveries(rt, PRINCIPAL, WORKSPACE, endpoint.uid, Paging()).items
     real = webhooks._waiting
 
     def overtaken(*args: Any) -> Task | None:
@@ -97,7 +97,7 @@ def test_what_is_delivered_while_somebody_asks_for_it_is_not_taken_back(
         assert found is not None
 
         def deliver() -> None:
-            rt.storage.write(lambda view: view.tasks.hurry(found))
+            rt.storage.write(lambda tx: tx.tasks.make_due(found))
             run(rt, unit)
 
         other = threading.Thread(target=deliver)
@@ -106,11 +106,11 @@ def test_what_is_delivered_while_somebody_asks_for_it_is_not_taken_back(
         return found
 
     monkeypatch.setattr(webhooks, "_waiting", overtaken)
-    webhooks.redeliver(rt, WHO, WORKSPACE, attempt.uid)
+    webhooks.redeliver(rt, PRINCIPAL, WORKSPACE, attempt.uid)
     run(rt, unit)
     assert len(receiver.requests) == 2
-    with rt.storage.read() as view:
-        assert [(task.state, task.attempts) for task in view.rows.page(Task)] == [("done", 1)]
+    with rt.storage.read() as tx:
+        assert [(task.state, task.attempts) for task in tx.rows.page(Task)] == [("done", 1)]
 
 
 @pytest.mark.parametrize("error", ["a\0b", "a\ud800b"], ids=["NUL", "surrogate"])
@@ -120,5 +120,5 @@ def test_an_error_that_no_column_takes_is_recorded_all_the_same(
     endpoint, unit = ready(rt, receiver)
     monkeypatch.setattr(rt.webhook_transport(endpoint.url), "deliver", lambda *args: Outcome(error=error))
     assert run(rt, unit).failed == 1
-    (attempt,) = webhooks.deliveries(rt, WHO, WORKSPACE, endpoint.uid, Paging()).items
+    (attempt,) = webhooks.deliveries(rt, PRINCIPAL, WORKSPACE, endpoint.uid, Paging()).items
     assert attempt.error in ("ab", "a\ufffdb")

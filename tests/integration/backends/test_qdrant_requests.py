@@ -17,7 +17,7 @@ import pytest
 
 from memservice.domain.errors import ConfigurationError, IndexUnavailable
 from memservice.plugins import load_plugins
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 from memservice.spi.providers import Context
 from memservice.spi.vectors import VectorIndex
 from memservice.testing.indexes import NOON, SECOND
@@ -199,10 +199,10 @@ def test_points_are_sent_in_portions_with_their_tenant(server: Server) -> None:
 def test_every_query_is_the_tenants(server: Server) -> None:
     index = open_at(server.url)
     index.upsert(None, OURS, [row(1)])
-    index.query(None, OURS, at_angle(0), 5, Where())
-    narrowed = Where((1, 2), (3,), (4,), (5,), ('"; drop',), NOON, NOON + SECOND)
-    index.query(None, OURS, at_angle(0), 5, narrowed)
-    index.query(None, OURS, at_angle(0), 5, Where(), ids=[1, 9])
+    index.query(None, OURS, at_angle(0), 5, IndexFilter())
+    index_filter = IndexFilter((1, 2), (3,), (4,), (5,), ('"; drop',), NOON, NOON + SECOND)
+    index.query(None, OURS, at_angle(0), 5, index_filter)
+    index.query(None, OURS, at_angle(0), 5, IndexFilter(), ids=[1, 9])
     index.keys(None, OURS, after=4, limit=10)
     index.count(None, OURS)
     index.drop(None, OURS)
@@ -230,10 +230,10 @@ def test_every_query_is_the_tenants(server: Server) -> None:
 
 def test_what_cannot_match_is_not_asked(server: Server) -> None:
     index = open_at(server.url)
-    assert index.query(None, OURS, at_angle(0), 5, Where(sessions=())) == []
-    assert index.query(None, OURS, at_angle(0), 0, Where()) == []
-    assert index.query(None, OURS, vector(0, 0, 0, 0), 5, Where()) == []
-    assert index.query(None, OURS, at_angle(0), 5, Where(), ids=[]) == []
+    assert index.query(None, OURS, at_angle(0), 5, IndexFilter(sessions=())) == []
+    assert index.query(None, OURS, at_angle(0), 0, IndexFilter()) == []
+    assert index.query(None, OURS, vector(0, 0, 0, 0), 5, IndexFilter()) == []
+    assert index.query(None, OURS, at_angle(0), 5, IndexFilter(), ids=[]) == []
     assert server.requests == []
 
 
@@ -260,7 +260,7 @@ def test_a_server_that_hangs_is_left_after_the_time_out(server: Server) -> None:
 def test_a_server_that_is_away_or_has_no_address() -> None:
     index = open_at("http://127.0.0.1:9")
     with pytest.raises(IndexUnavailable, match=r"127\.0\.0\.1:9"):
-        index.query(None, OURS, at_angle(0), 5, Where())
+        index.query(None, OURS, at_angle(0), 5, IndexFilter())
     with pytest.raises(ConfigurationError, match="VECTOR_STORE_URL"):
         open_at(None)
     with pytest.raises(ConfigurationError, match="VECTOR_STORE_URL"):

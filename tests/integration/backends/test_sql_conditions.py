@@ -16,19 +16,19 @@ from memservice.domain.filters.ast import (
     All,
     Any_,
     Compare,
+    Condition,
     Contains,
     Equal,
     KeyCompare,
     KeyEqual,
     KeyOneOf,
-    Node,
     Not,
     OneOf,
     Ordering,
     Substring,
 )
 from memservice.domain.records import Conclusion, Message, Session
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.testing import corpus
 from memservice.testing.storage.base import NOW, World, populate
 from memservice.testing.strategies import nodes
@@ -47,29 +47,29 @@ def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def rows(storage: SqlStorage) -> dict[type[Any], list[Any]]:
-    def store(view: View) -> dict[type[Any], list[Any]]:
-        world: World = populate(view, "w")
+    def store(tx: Transaction) -> dict[type[Any], list[Any]]:
+        world: World = populate(tx, "w")
         key, alice = world.workspace.key, world.alice.key
         said = corpus.messages(workspace_key=key, session_key=world.session.key, author_key=alice)
         held = corpus.conclusions(workspace_key=key, collection_key=world.collection.key, observer_key=alice, observed_key=alice)
-        other = populate(view, "others")
+        other = populate(tx, "others")
         sessions = corpus.sessions(workspace_key=other.workspace.key)
         return {
-            Message: view.rows.put(said),
-            Conclusion: view.rows.put(held),
-            Session: [world.session, other.session, *view.rows.put(sessions)],
+            Message: tx.rows.put(said),
+            Conclusion: tx.rows.put(held),
+            Session: [world.session, other.session, *tx.rows.put(sessions)],
         }
 
     return storage.write(store)
 
 
-def check(storage: SqlStorage, rows: list[Any], *conditions: Node) -> None:
+def check(storage: SqlStorage, rows: list[Any], *conditions: Condition) -> None:
     record = type(rows[0])
-    with storage.read() as view:
+    with storage.read() as tx:
         for condition in conditions:
             expected = [row.key for row in rows if matches(row, condition)]
-            assert [row.key for row in view.rows.page(record, condition)] == expected, condition
-            assert view.rows.count(record, condition) == len(expected), condition
+            assert [row.key for row in tx.rows.page(record, condition)] == expected, condition
+            assert tx.rows.count(record, condition) == len(expected), condition
 
 
 @pytest.mark.parametrize("record", RESOURCES, ids=lambda record: record.__name__)
@@ -82,7 +82,7 @@ def test_every_condition_on_every_value(storage: SqlStorage, rows: dict[type[Any
 def test_any_filter(storage: SqlStorage, rows: dict[type[Any], list[Any]], record: type[Any]) -> None:
     @settings(max_examples=examples(60), deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
     @given(nodes(RESOURCES[record]))
-    def agrees(condition: Node) -> None:
+    def agrees(condition: Condition) -> None:
         check(storage, rows[record], condition, Not(condition))
 
     agrees()
@@ -94,7 +94,7 @@ EDGES = (2**53 - 1, 2**53, 2**63 - 1, -(2**63), 2.5, -0.0, 1e300, -1e300, float(
 
 @pytest.mark.parametrize("edge", EDGES, ids=repr)
 def test_integers_compare_with_any_number(storage: SqlStorage, rows: dict[type[Any], list[Any]], edge: float) -> None:
-    leaves: list[Node] = [Equal("tokens", edge), OneOf("tokens", (edge, 3))]
+    leaves: list[Condition] = [Equal("tokens", edge), OneOf("tokens", (edge, 3))]
     leaves += [Compare("tokens", op, edge) for op in OPERATORS]
     leaves += [KeyCompare("metadata", "k", op, edge) for op in OPERATORS]
     leaves += [KeyCompare("metadata", "k", "eq", edge), KeyCompare("metadata", "k", "ne", edge)]
@@ -104,7 +104,7 @@ def test_integers_compare_with_any_number(storage: SqlStorage, rows: dict[type[A
 
 def test_values_of_another_type_match_nothing(storage: SqlStorage, rows: dict[type[Any], list[Any]]) -> None:
     for value in (1, 1.0, True, "1", NOW):
-        leaves: list[Node] = [Equal(field, value) for field in ("content", "tokens", "created_at", "metadata")]
+        leaves: list[Condition] = [Equal(field, value) for field in ("content", "tokens", "created_at", "metadata")]
         leaves += [OneOf(field, (value, value)) for field in ("content", "tokens", "created_at")]
         leaves += [Contains(field, value) for field in ("content", "tokens") if not isinstance(value, datetime)]
         check(storage, rows[Message], *leaves, *map(Not, leaves))
@@ -123,12 +123,12 @@ def test_values_of_another_type_match_nothing(storage: SqlStorage, rows: dict[ty
 def test_many_alternatives(storage: SqlStorage, rows: dict[type[Any], list[Any]], number: int) -> None:
     """Also where some of them differ from the others in shape."""
     session = rows[Message][0].session_key
-    spans: list[Node] = [
+    spans: list[Condition] = [
         All((Equal("session_key", session + n % 3), Compare("created_at", "gte", NOW - timedelta(days=n)), Compare("tokens", "lt", n % 5)))
         for n in range(number)
     ]
-    texts: list[Node] = [Contains("metadata", {"k": f"{n}"}) for n in range(number)]
-    singles: list[Node] = [Equal("seq", n) for n in range(0, number, 3)]
+    texts: list[Condition] = [Contains("metadata", {"k": f"{n}"}) for n in range(number)]
+    singles: list[Condition] = [Equal("seq", n) for n in range(0, number, 3)]
     mixed = [part for parts in zip(spans, texts, strict=True) for part in parts]
     either = [Any_(tuple(parts)) for parts in (spans, texts, singles, mixed, [*singles, Not(Equal("seq", 5))])]
     both = [All(tuple(Not(part) for part in parts)) for parts in (texts, singles)]
@@ -143,16 +143,16 @@ def test_more_alternatives_than_an_expression_may_be_deep(storage: SqlStorage, r
 
 def test_changes_of_rows_among_many_alternatives_are_counted(storage: SqlStorage, rows: dict[type[Any], list[Any]]) -> None:
     many = Any_(tuple(Equal("slug", f"session-{n}") for n in range(5, 25)))
-    assert storage.write(lambda view: view.rows.change(Session, many, token_total=1)) == 20
-    assert storage.write(lambda view: view.rows.increase(Session, many, token_total=-1)) == 20
-    assert storage.write(lambda view: view.rows.delete(Conclusion, Any_(tuple(Equal("uid", f"none-{n}") for n in range(20))))) == 0
+    assert storage.write(lambda tx: tx.rows.change(Session, many, token_total=1)) == 20
+    assert storage.write(lambda tx: tx.rows.increase(Session, many, token_total=-1)) == 20
+    assert storage.write(lambda tx: tx.rows.delete(Conclusion, Any_(tuple(Equal("uid", f"none-{n}") for n in range(20))))) == 0
 
 
 def test_statements_are_compiled_once_per_shape(storage: SqlStorage, rows: dict[type[Any], list[Any]]) -> None:
     def ask(numbers: range) -> None:
-        with storage.read() as view:
+        with storage.read() as tx:
             for n in numbers:
-                view.rows.page(
+                tx.rows.page(
                     Message, All((Equal("seq", n), OneOf("tokens", tuple(range(n, 2 * n + 2))), Contains("metadata", {"x": f"{n}"})))
                 )
 
@@ -168,10 +168,10 @@ def test_shapes_hold_no_value(text: str) -> None:
     """Whatever a caller sends, it is a value of a statement and no part of its text."""
     from memservice_sql.conditions import Filterable, shape
     from memservice_sql.tables import messages
-    from memservice_sqlite.connections import Place
+    from memservice_sqlite.connections import ConnectionConfig
     from memservice_sqlite.dialect import SqliteDialect
 
-    on = Filterable.of(messages, SqliteDialect(Place(Path("unused.db"))))
+    on = Filterable.of(messages, SqliteDialect(ConnectionConfig(Path("unused.db"))))
     marked = f"mark-{text}"
     leaves = (
         Equal("content", marked),

@@ -15,8 +15,8 @@ import pytest
 import sqlalchemy as sa
 
 from memservice.domain import records as r
-from memservice.domain.filters.ast import All, Compare, Contains, Equal, where
-from memservice.spi.storage import View
+from memservice.domain.filters.ast import All, Compare, Contains, Equal, equals
+from memservice.spi.storage import Transaction
 from memservice.testing.storage.base import NOW, World, populate
 from memservice_sql.storage import SqlStorage
 from support.stores.stores import DIALECTS, migrated_on
@@ -34,15 +34,15 @@ class Sized:
     said: list[r.Message]
     statements: list[str] = field(default_factory=list)
 
-    def count(self, job: Callable[[View], Any], *, writing: bool) -> int:
+    def count(self, job: Callable[[Transaction], Any], *, writing: bool) -> int:
         """How many statements the database runs for the job, without beginning and end of the transaction, and
         without the look at the schema that is taken once a second."""
         self.statements.clear()
         if writing:
             self.storage.write(job)
         else:
-            with self.storage.read() as view:
-                job(view)
+            with self.storage.read() as tx:
+                job(tx)
         return len(
             [
                 sql
@@ -53,13 +53,13 @@ class Sized:
 
 
 def fill(storage: SqlStorage, size: int) -> Sized:
-    world = storage.write(lambda view: populate(view, "w"))
+    world = storage.write(lambda tx: populate(tx, "w"))
 
-    def store(view: View) -> list[r.Message]:
-        said = view.messages.append([world.message(seq, metadata={"n": seq}) for seq in range(1, size + 1)])
-        view.conclusions.put([world.conclusion(n, source_ids=[world.uid(n)], message_keys=[said[0].key]) for n in range(size)])
-        view.tasks.add([world.task(n, f"unit {n % 20}", state=r.PENDING if n % 2 else r.DONE, finished_at=NOW) for n in range(size)])
-        view.peers.put([world.peer(f"peer-{n}", n) for n in range(size // 10)])
+    def store(tx: Transaction) -> list[r.Message]:
+        said = tx.messages.append([world.message(seq, metadata={"n": seq}) for seq in range(1, size + 1)])
+        tx.conclusions.put([world.conclusion(n, source_ids=[world.uid(n)], message_keys=[said[0].key]) for n in range(size)])
+        tx.tasks.add([world.task(n, f"unit {n % 20}", state=r.PENDING if n % 2 else r.DONE, finished_at=NOW) for n in range(size)])
+        tx.peers.put([world.peer(f"peer-{n}", n) for n in range(size // 10)])
         return said
 
     said = storage.write(store)
@@ -90,70 +90,70 @@ def sized(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield tuple(fill(opened.enter_context(migrated_on(request.param, tmp_path_factory.mktemp("cost"))), size) for size in SIZES)
 
 
-READS: dict[str, Callable[[View, Sized], Any]] = {
-    "locate": lambda view, s: view.workspaces.locate("w", "talk", "bob"),
-    "message": lambda view, s: view.messages.by_uid(s.world.session.key, s.said[-1].uid),
-    "messages by key": lambda view, s: view.messages.by_keys([m.key for m in s.said[-5:]]),
-    "run": lambda view, s: view.messages.run(s.world.session.key, s.size - 5, s.size),
-    "page": lambda view, s: view.messages.page(s.world.session.key, limit=5),
-    "filtered page": lambda view, s: view.messages.page(s.world.session.key, Contains("metadata", {"n": 3}), limit=5),
-    "count": lambda view, s: view.messages.count(s.world.session.key, Equal("author", "bob")),
-    "cut-off": lambda view, s: view.messages.seq_reaching(s.world.session.key, 50),
-    "positions": lambda view, s: view.messages.positions([m.key for m in s.said[:5]]),
-    "around": lambda view, s: view.messages.around([(s.world.session.key, seq) for seq in (1, 3, s.size)], 2),
-    "matching": lambda view, s: view.messages.matching(s.world.workspace.key, [m.key for m in s.said[:5]], Equal("author", "alice")),
-    "messages of an author": lambda view, s: view.rows.page(r.Message, where(author_key=s.world.bob.key), limit=5),
-    "summaries": lambda view, s: view.summaries.of_session(s.world.session.key),
-    "conclusions": lambda view, s: view.conclusions.page(s.world.workspace.key, limit=5),
-    "conclusions of a pair": lambda view, s: view.conclusions.page(
-        s.world.workspace.key, where(observer_key=s.world.alice.key, observed_key=s.world.alice.key), limit=5
+READS: dict[str, Callable[[Transaction, Sized], Any]] = {
+    "locate": lambda tx, s: tx.workspaces.locate("w", "talk", "bob"),
+    "message": lambda tx, s: tx.messages.by_uid(s.world.session.key, s.said[-1].uid),
+    "messages by key": lambda tx, s: tx.messages.by_keys([m.key for m in s.said[-5:]]),
+    "run": lambda tx, s: tx.messages.run(s.world.session.key, s.size - 5, s.size),
+    "page": lambda tx, s: tx.messages.page(s.world.session.key, limit=5),
+    "filtered page": lambda tx, s: tx.messages.page(s.world.session.key, Contains("metadata", {"n": 3}), limit=5),
+    "count": lambda tx, s: tx.messages.count(s.world.session.key, Equal("author", "bob")),
+    "cut-off": lambda tx, s: tx.messages.seq_reaching(s.world.session.key, 50),
+    "positions": lambda tx, s: tx.messages.positions([m.key for m in s.said[:5]]),
+    "around": lambda tx, s: tx.messages.around([(s.world.session.key, seq) for seq in (1, 3, s.size)], 2),
+    "matching": lambda tx, s: tx.messages.matching(s.world.workspace.key, [m.key for m in s.said[:5]], Equal("author", "alice")),
+    "messages of an author": lambda tx, s: tx.rows.page(r.Message, equals(author_key=s.world.bob.key), limit=5),
+    "summaries": lambda tx, s: tx.summaries.of_session(s.world.session.key),
+    "conclusions": lambda tx, s: tx.conclusions.page(s.world.workspace.key, limit=5),
+    "conclusions of a pair": lambda tx, s: tx.conclusions.page(
+        s.world.workspace.key, equals(observer_key=s.world.alice.key, observed_key=s.world.alice.key), limit=5
     ),
-    "conclusions of a pair by name": lambda view, s: view.conclusions.page(
-        s.world.workspace.key, where(observer="alice", observed="bob"), limit=5
+    "conclusions of a pair by name": lambda tx, s: tx.conclusions.page(
+        s.world.workspace.key, equals(observer="alice", observed="bob"), limit=5
     ),
-    "the same conclusion": lambda view, s: view.conclusions.same(s.world.collection.key, r.EXPLICIT, ["a", "b"], None),
-    "resting on": lambda view, s: view.conclusions.resting_on(s.world.workspace.key, s.world.uid(3)),
-    "conclusion": lambda view, s: view.conclusions.by_uid(s.world.workspace.key, s.world.uid(2003)),
-    "conclusions to purge": lambda view, s: view.rows.page(
+    "the same conclusion": lambda tx, s: tx.conclusions.same(s.world.collection.key, r.EXPLICIT, ["a", "b"], None),
+    "resting on": lambda tx, s: tx.conclusions.resting_on(s.world.workspace.key, s.world.uid(3)),
+    "conclusion": lambda tx, s: tx.conclusions.by_uid(s.world.workspace.key, s.world.uid(2003)),
+    "conclusions to purge": lambda tx, s: tx.rows.page(
         r.Conclusion, All((Equal("state", r.DELETED), Compare("deleted_at", "lt", NOW))), limit=5
     ),
-    "sessions of a peer": lambda view, s: view.sessions.page_of_peer(s.world.alice.key),
-    "peers of a session": lambda view, s: view.peers.page_of_session(s.world.session.key),
-    "peers": lambda view, s: view.peers.page(s.world.workspace.key, limit=5),
-    "peers by name": lambda view, s: view.peers.named(s.world.workspace.key, ["alice", "bob"]),
-    "ready": lambda view, s: view.tasks.ready(NOW, 5),
-    "next due": lambda view, s: view.tasks.next_due(),
-    "pending": lambda view, s: view.tasks.pending("unit 1", 5),
-    "queue": lambda view, s: view.tasks.counts(s.world.workspace.key, ("derive",), NOW),
-    "task": lambda view, s: view.tasks.by_uid(s.world.uid(3003)),
+    "sessions of a peer": lambda tx, s: tx.sessions.page_of_peer(s.world.alice.key),
+    "peers of a session": lambda tx, s: tx.peers.page_of_session(s.world.session.key),
+    "peers": lambda tx, s: tx.peers.page(s.world.workspace.key, limit=5),
+    "peers by name": lambda tx, s: tx.peers.named(s.world.workspace.key, ["alice", "bob"]),
+    "ready": lambda tx, s: tx.tasks.ready(NOW, 5),
+    "next due": lambda tx, s: tx.tasks.next_due(),
+    "pending": lambda tx, s: tx.tasks.pending("unit 1", 5),
+    "queue": lambda tx, s: tx.tasks.counts(s.world.workspace.key, ("derive",), NOW),
+    "task": lambda tx, s: tx.tasks.by_uid(s.world.uid(3003)),
 }
 
-WRITES: dict[str, Callable[[View, Sized], Any]] = {
-    "lock a session": lambda view, s: view.sessions.by_key(s.world.session.key, lock=True),
-    "append": lambda view, s: view.messages.append([s.world.message(s.size + n, uid=f"new {n}") for n in (1, 2, 3)]),
-    "change a message": lambda view, s: view.messages.save(replace(s.said[2], content="new")),
-    "conclude": lambda view, s: view.conclusions.put([s.world.conclusion(s.size + 1, uid="new", source_ids=["a"])]),
-    "reinforce": lambda view, s: view.conclusions.reinforce([1, 2]),
-    "add a task": lambda view, s: view.tasks.add([s.world.task(1, "unit 1", uid="new")]),
-    "claim": lambda view, s: view.tasks.claim("unit 1", "me", NOW, 60),
-    "finish tasks": lambda view, s: view.tasks.finish([2, 4], {}, NOW),
-    "fail a task": lambda view, s: view.tasks.fail(2, "why", NOW, NOW + timedelta(seconds=5)),
-    "purge tasks": lambda view, s: view.tasks.purge(r.DONE, NOW - timedelta(days=1), 5),
-    "erase messages": lambda view, s: view.rows.delete(r.Message, where(key=(s.said[7].key, s.said[8].key))),
-    "erase conclusions": lambda view, s: view.rows.delete(r.Conclusion, where(key=(7, 8))),
+WRITES: dict[str, Callable[[Transaction, Sized], Any]] = {
+    "lock a session": lambda tx, s: tx.sessions.by_key(s.world.session.key, lock=True),
+    "append": lambda tx, s: tx.messages.append([s.world.message(s.size + n, uid=f"new {n}") for n in (1, 2, 3)]),
+    "change a message": lambda tx, s: tx.messages.save(replace(s.said[2], content="new")),
+    "conclude": lambda tx, s: tx.conclusions.put([s.world.conclusion(s.size + 1, uid="new", source_ids=["a"])]),
+    "reinforce": lambda tx, s: tx.conclusions.reinforce([1, 2]),
+    "add a task": lambda tx, s: tx.tasks.add([s.world.task(1, "unit 1", uid="new")]),
+    "claim": lambda tx, s: tx.tasks.claim("unit 1", "me", NOW, 60),
+    "finish tasks": lambda tx, s: tx.tasks.finish([2, 4], {}, NOW),
+    "fail a task": lambda tx, s: tx.tasks.fail(2, "why", NOW, NOW + timedelta(seconds=5)),
+    "purge tasks": lambda tx, s: tx.tasks.purge(r.DONE, NOW - timedelta(days=1), 5),
+    "erase messages": lambda tx, s: tx.rows.delete(r.Message, equals(key=(s.said[7].key, s.said[8].key))),
+    "erase conclusions": lambda tx, s: tx.rows.delete(r.Conclusion, equals(key=(7, 8))),
 }
 
 
 @pytest.mark.parametrize("name", READS)
 def test_a_read_takes_as_many_statements_at_any_size(sized: tuple[Sized, ...], name: str) -> None:
-    small, large = (one.count(lambda view, one=one: READS[name](view, one), writing=False) for one in sized)  # type: ignore[misc]
+    small, large = (one.count(lambda tx, one=one: READS[name](tx, one), writing=False) for one in sized)  # type: ignore[misc]
     assert small == large
     assert 1 <= small <= 2
 
 
 @pytest.mark.parametrize("name", WRITES)
 def test_a_write_takes_as_many_statements_at_any_size(sized: tuple[Sized, ...], name: str) -> None:
-    small, large = (one.count(lambda view, one=one: WRITES[name](view, one), writing=True) for one in sized)  # type: ignore[misc]
+    small, large = (one.count(lambda tx, one=one: WRITES[name](tx, one), writing=True) for one in sized)  # type: ignore[misc]
     assert small == large
     assert 1 <= small <= 5
 
@@ -162,9 +162,9 @@ def test_a_race_for_a_lease_is_one_statement_that_does_not_fail(sized: tuple[Siz
     """A worker that comes second is the ordinary case among several: the log of the database has no error for each."""
     one = sized[0]
     lease = r.Lease(unit="a race", owner="me", number=1, expires_at=NOW)
-    assert one.storage.write(lambda view: view.tasks.begin(lease)) is not None
+    assert one.storage.write(lambda tx: tx.tasks.begin(lease)) is not None
     again: list[r.Lease | None] = []
-    assert one.count(lambda view: again.append(view.tasks.begin(replace(lease, owner="you"))), writing=True) == 1
+    assert one.count(lambda tx: again.append(tx.tasks.begin(replace(lease, owner="you"))), writing=True) == 1
     assert again == [None]
     (statement,) = [sql for sql in one.statements if "INSERT" in sql]
     assert "ON CONFLICT DO NOTHING" in statement
@@ -174,9 +174,9 @@ def test_a_race_for_a_lease_is_one_statement_that_does_not_fail(sized: tuple[Siz
 def test_nothing_scans_a_large_table(sized: tuple[Sized, ...]) -> None:
     """Of every statement above the database says how it finds the rows; a scan of a partial index is one of few rows."""
     storage = sized[-1].storage
-    with storage.read() as view:
+    with storage.read() as tx:
         for job in READS.values():
-            job(view, sized[-1])
+            job(tx, sized[-1])
     assert len(storage.statements.texts) > len(READS)
     with storage.engine.connect() as connection:
         driver: Any = connection.connection.driver_connection

@@ -87,7 +87,7 @@ def test_an_empty_store_says_how_to_make_the_tables(tmp_path: Path) -> None:
     with pytest.raises(SchemaVersionError, match="memservice db upgrade"):
         storage.check()
     with pytest.raises(SchemaVersionError, match="memservice db upgrade"):
-        storage.write(lambda view: view.facts.set("a", "b"))
+        storage.write(lambda tx: tx.facts.set("a", "b"))
     storage.close()
 
 
@@ -111,8 +111,8 @@ def test_a_store_of_each_older_schema_is_brought_up_to_date(tmp_path: Path, old:
         connection.execute(sa.insert(metadata.tables["facts"]).values(name="a", value="kept"))
     storage.migrate()
     storage.check()
-    with storage.read() as view:
-        assert view.facts.get("a") == "kept"
+    with storage.read() as tx:
+        assert tx.facts.get("a") == "kept"
     new = migrated(tmp_path / "new.db")
     assert statements(storage.engine) == statements(new.engine)
     new.close()
@@ -126,8 +126,8 @@ def test_keys_of_an_older_store_belong_to_what_bears_their_names(tmp_path: Path)
         for statement in OLDER_KEYS.split(";"):
             connection.exec_driver_sql(statement)
     storage.migrate()
-    with storage.read() as view:
-        found = {key.uid: (key.workspace_uid, key.peer_uid, key.session_uid) for key in view.keys.page()}
+    with storage.read() as tx:
+        found = {key.uid: (key.workspace_uid, key.peer_uid, key.session_uid) for key in tx.keys.page()}
     assert found == {
         "admin": (None, None, None),
         "whole": ("W2", None, None),
@@ -162,7 +162,7 @@ INSERT INTO api_keys (uid, admin, workspace, peer, session, created_at) VALUES
 def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     storage = migrated(path)
-    storage.write(lambda view: view.facts.set("a", "b"))
+    storage.write(lambda tx: tx.facts.set("a", "b"))
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '4242'")
     connection.close()
@@ -170,8 +170,8 @@ def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path) -> None:
         with pytest.raises(SchemaVersionError, match=r"4242.*newer.*Upgrade memservice"):
             attempt()
     assert storage.schema_version() == "4242"
-    with storage.read() as view:
-        assert view.facts.get("a") == "b"
+    with storage.read() as tx:
+        assert tx.facts.get("a") == "b"
     storage.close()
 
 
@@ -222,18 +222,18 @@ storage.close()
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_process_stops_writing_when_a_newer_release_has_migrated(dialect: str, tmp_path: Path) -> None:
     with migrated_on(dialect, tmp_path) as storage:
-        storage.write(lambda view: view.facts.set("before", ""))
+        storage.write(lambda tx: tx.facts.set("before", ""))
         with storage.engine.connect() as connection:
             connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
 
         def write_on() -> None:
             ends = time.monotonic() + 5 * VERSION_SECONDS
             while time.monotonic() < ends:
-                storage.write(lambda view: view.facts.set("after", ""))
+                storage.write(lambda tx: tx.facts.set("after", ""))
 
         began = time.monotonic()
         with pytest.raises(SchemaVersionError, match=r"schema 9999.*a newer release wrote it"):
             write_on()
         assert time.monotonic() - began < 2 * VERSION_SECONDS
-        with storage.read() as view:
-            assert view.facts.get("before") == "", "what is there can be read for as long as it can"
+        with storage.read() as tx:
+            assert tx.facts.get("before") == "", "what is there can be read for as long as it can"

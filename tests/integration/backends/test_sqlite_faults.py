@@ -15,8 +15,8 @@ import pytest
 
 from memservice.domain import records as r
 from memservice.domain.errors import ConfigurationError, Conflict, Damaged, NoStore, Unavailable
-from memservice.domain.filters.ast import where
-from memservice.spi.storage import View
+from memservice.domain.filters.ast import equals
+from memservice.spi.storage import Transaction
 from memservice.testing.storage.base import World, populate, together
 from memservice_sqlite import functions
 from memservice_sqlite.narrowing import connection_of
@@ -36,13 +36,13 @@ def storage(path: Path) -> Iterator[SqliteStorage]:
     storage.close()
 
 
-def note(name: str) -> Callable[[View], None]:
-    return lambda view: view.facts.set(name, "")
+def note(name: str) -> Callable[[Transaction], None]:
+    return lambda tx: tx.facts.set(name, "")
 
 
 def names(storage: SqliteStorage) -> list[str]:
-    with storage.read() as view:
-        return [fact.name for fact in view.rows.page(r.Fact)]
+    with storage.read() as tx:
+        return [fact.name for fact in tx.rows.page(r.Fact)]
 
 
 def test_a_lock_held_by_another_process_ends_in_unavailable_in_time(storage: SqliteStorage, path: Path) -> None:
@@ -63,8 +63,8 @@ def test_a_lock_held_by_another_process_ends_in_unavailable_in_time(storage: Sql
 def test_a_lock_held_by_another_thread_ends_in_unavailable_in_time(storage: SqliteStorage) -> None:
     holding, done = threading.Event(), threading.Event()
 
-    def hold(view: View) -> float:
-        view.facts.set("held", "")
+    def hold(tx: Transaction) -> float:
+        tx.facts.set("held", "")
         holding.set()
         done.wait(10)
         return 0.0
@@ -104,17 +104,17 @@ def test_without_a_pool_each_use_opens_a_connection(path: Path) -> None:
 
 def test_a_full_disk_is_an_error_and_stores_nothing(storage: SqliteStorage) -> None:
     """Simulated by a limit on the pages of the file; SQLite reports it as it reports a full disk."""
-    world = storage.write(lambda view: populate(view, "w"))
+    world = storage.write(lambda tx: populate(tx, "w"))
     with storage.engine.connect() as connection:
         driver = connection.connection.driver_connection
         assert driver is not None
         pages = driver.execute("PRAGMA page_count").fetchone()[0]
         driver.execute(f"PRAGMA max_page_count={pages + 5}")
     with pytest.raises(Unavailable, match="full") as caught:
-        storage.write(lambda view: view.messages.append([world.message(seq, content="x" * 1_000) for seq in range(1, 101)]))
+        storage.write(lambda tx: tx.messages.append([world.message(seq, content="x" * 1_000) for seq in range(1, 101)]))
     assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
-    with storage.read() as view:
-        assert view.messages.count(world.session.key) == 0
+    with storage.read() as tx:
+        assert tx.messages.count(world.session.key) == 0
     storage.write(note("small"))
     assert names(storage) == ["small"]
 
@@ -182,7 +182,7 @@ storage.close()
 
 def test_several_processes_write_to_one_session(path: Path, root: Path) -> None:
     storage = migrated(path)
-    world: World = storage.write(lambda view: populate(view, "w"))
+    world: World = storage.write(lambda tx: populate(tx, "w"))
     environment = {**os.environ, "PYTHONPATH": str(root / "tests")}
     started = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(path), me, "60"], stderr=subprocess.PIPE, text=True, env=environment)
@@ -190,9 +190,9 @@ def test_several_processes_write_to_one_session(path: Path, root: Path) -> None:
     ]
     errors = [process.communicate(timeout=90)[1] for process in started]
     assert [process.returncode for process in started] == [0, 0, 0], "\n".join(errors)
-    with storage.read() as view:
-        said = view.messages.run(world.session.key, 1, 1_000)
-        session = view.sessions.by_key(world.session.key)
+    with storage.read() as tx:
+        said = tx.messages.run(world.session.key, 1, 1_000)
+        session = tx.sessions.by_key(world.session.key)
     assert [message.seq for message in said] == list(range(1, 181))
     assert session is not None
     assert (session.message_count, session.token_total) == (180, 180)
@@ -238,28 +238,28 @@ storage.write(die)
 
 
 def test_what_refers_to_something_erased_meanwhile_is_a_conflict(storage: SqliteStorage) -> None:
-    world = storage.write(lambda view: populate(view, "w"))
+    world = storage.write(lambda tx: populate(tx, "w"))
 
-    def lost(view: View) -> None:
-        view.messages.append([world.message(1, session_key=world.session.key + 1_000)])
+    def lost(tx: Transaction) -> None:
+        tx.messages.append([world.message(1, session_key=world.session.key + 1_000)])
 
     with pytest.raises(Conflict, match="deleted meanwhile"):
         storage.write(lost)
-    with storage.read() as view:
-        assert view.rows.count(r.Message) == 0
+    with storage.read() as tx:
+        assert tx.rows.count(r.Message) == 0
 
 
 def test_a_workspace_may_be_erased_in_any_order(storage: SqliteStorage) -> None:
-    world = storage.write(lambda view: populate(view, "w"))
+    world = storage.write(lambda tx: populate(tx, "w"))
 
-    def erase(view: View) -> None:
+    def erase(tx: Transaction) -> None:
         for record in (r.Workspace, r.Session, r.Peer, r.Collection, r.Member):
             field = "key" if record is r.Workspace else "workspace_key"
-            view.rows.delete(record, where(**{field: world.workspace.key}))
+            tx.rows.delete(record, equals(**{field: world.workspace.key}))
 
     storage.write(erase)
-    with storage.read() as view:
-        assert [view.rows.count(record) for record in (r.Workspace, r.Session, r.Peer, r.Collection, r.Member)] == [0] * 5
+    with storage.read() as tx:
+        assert [tx.rows.count(record) for record in (r.Workspace, r.Session, r.Peer, r.Collection, r.Member)] == [0] * 5
 
 
 def test_a_file_that_is_no_database_is_left_alone(path: Path) -> None:
@@ -309,7 +309,7 @@ def test_how_much_is_flushed_is_a_setting(path: Path, level: str, number: int) -
 
 def test_the_log_is_copied_into_the_file_when_nobody_writes(storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memservice_sqlite.connections.IDLE_SECONDS", 0.2)
-    storage.write(lambda view: view.rows.put([r.Fact(name=f"{n}", value="x" * 500) for n in range(200)]))
+    storage.write(lambda tx: tx.rows.put([r.Fact(name=f"{n}", value="x" * 500) for n in range(200)]))
     before = path.stat().st_size
     deadline = time.monotonic() + 10
     while path.stat().st_size == before and time.monotonic() < deadline:
@@ -348,18 +348,18 @@ def test_a_statement_that_takes_too_long_is_ended_where_it_only_reads(path: Path
     storage = migrated(path, statement_timeout_seconds=0.2)
     storage.write(note("a"))
     began = time.monotonic()
-    with pytest.raises(Unavailable, match="took too long to answer") as caught, storage.read() as view:
-        connection_of(view).exec_driver_sql(ENDLESS)
+    with pytest.raises(Unavailable, match="took too long to answer") as caught, storage.read() as tx:
+        connection_of(tx).exec_driver_sql(ENDLESS)
     assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
     assert 0.2 <= time.monotonic() - began < 10
     assert names(storage) == ["a"]
     bounded = ENDLESS.replace("FROM n)", "FROM n WHERE i < 3000000)")
-    (counted,) = storage.write(lambda view: connection_of(view).exec_driver_sql(bounded).one())
+    (counted,) = storage.write(lambda tx: connection_of(tx).exec_driver_sql(bounded).one())
     assert counted == 3_000_000
-    with storage.read() as view:
+    with storage.read() as tx:
         for _ in range(5):  # each statement has the time to itself
             time.sleep(0.1)
-            assert [fact.name for fact in view.rows.page(r.Fact)] == ["a"]
+            assert [fact.name for fact in tx.rows.page(r.Fact)] == ["a"]
     storage.close()
 
 
@@ -374,7 +374,7 @@ def test_conditions_that_python_answers_are_ended_as_well(path: Path, monkeypatc
     storage = migrated(path, statement_timeout_seconds=0.1)
     rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"
     began = time.monotonic()
-    with pytest.raises(Unavailable, match="took too long to answer"), storage.read() as view:
-        connection_of(view).exec_driver_sql(f"{rows} SELECT count({functions.FOLD}(i)) FROM n")
+    with pytest.raises(Unavailable, match="took too long to answer"), storage.read() as tx:
+        connection_of(tx).exec_driver_sql(f"{rows} SELECT count({functions.FOLD}(i)) FROM n")
     assert time.monotonic() - began < 5
     storage.close()

@@ -17,7 +17,7 @@ import pytest
 from memservice.domain.errors import Damaged, NoStore, Unavailable
 from memservice.domain.records import Fact
 from memservice.spi.base import RESTORE
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.spi.text import TextRow
 from memservice.testing.storage.base import NOW, populate
 from memservice_sqlite.storage import SqliteStorage
@@ -36,24 +36,24 @@ def storage(path: Path) -> Iterator[SqliteStorage]:
     storage.close()
 
 
-def note(name: str) -> Callable[[View], None]:
-    return lambda view: view.facts.set(name, "")
+def note(name: str) -> Callable[[Transaction], None]:
+    return lambda tx: tx.facts.set(name, "")
 
 
 def names(storage: SqliteStorage) -> list[str]:
-    with storage.read() as view:
-        return [fact.name for fact in view.rows.page(Fact)]
+    with storage.read() as tx:
+        return [fact.name for fact in tx.rows.page(Fact)]
 
 
 def fill(storage: SqliteStorage) -> None:
-    world = storage.write(lambda view: populate(view, "w"))
+    world = storage.write(lambda tx: populate(tx, "w"))
 
-    def store(view: View) -> None:
-        view.messages.append([world.message(seq, content=f"message {seq} " * 20) for seq in range(1, 301)])
-        view.conclusions.put([world.conclusion(number) for number in range(300)])
-        view.tasks.add([world.task(number, "unit") for number in range(300)])
+    def store(tx: Transaction) -> None:
+        tx.messages.append([world.message(seq, content=f"message {seq} " * 20) for seq in range(1, 301)])
+        tx.conclusions.put([world.conclusion(number) for number in range(300)])
+        tx.tasks.add([world.task(number, "unit") for number in range(300)])
         rows = [TextRow(key, [f"term{key * 7 + n}" for n in range(20)], at=NOW) for key in range(1, 301)]
-        storage.text.add(view, "message", world.workspace.key, rows)
+        storage.text.add(tx, "message", world.workspace.key, rows)
 
     storage.write(store)
 
@@ -99,8 +99,8 @@ def test_damage_that_was_met_is_told_from_then_on_and_logged_once(path: Path, ca
     assert storage.examine() == [], "nobody has met it, and readiness reads no more than it must"
 
     def read() -> None:
-        with storage.read() as view:
-            view.messages.run(1, 1, 1_000)
+        with storage.read() as tx:
+            tx.messages.run(1, 1, 1_000)
 
     with caplog.at_level(logging.WARNING, "memservice"):
         for _ in range(3):
@@ -186,8 +186,8 @@ def test_a_file_that_is_deleted_or_replaced_takes_no_write_any_more(storage: Sql
 
 
 def test_a_file_that_is_deleted_while_a_write_is_under_way_is_not_written_to(storage: SqliteStorage, path: Path) -> None:
-    def work(view: View) -> None:
-        view.facts.set("lost", "")
+    def work(tx: Transaction) -> None:
+        tx.facts.set("lost", "")
         path.unlink()
 
     with pytest.raises(Unavailable, match="was deleted or moved"):

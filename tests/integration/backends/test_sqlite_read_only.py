@@ -45,10 +45,10 @@ def read_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_is_read_without_a_trace_and_not_written_to(backup: Path, read_only: None) -> None:
     storage = opened(backup)
-    with storage.read() as view:
-        assert view.workspaces.locate("w").workspace is not None
+    with storage.read() as tx:
+        assert tx.workspaces.locate("w").workspace is not None
     with pytest.raises(Unavailable, match="lies on a read-only file system"):
-        storage.write(lambda view: view.facts.set("a", "b"))
+        storage.write(lambda tx: tx.facts.set("a", "b"))
     storage.close()
     assert [path.name for path in backup.parent.iterdir()] == ["backup.db"]
 
@@ -56,7 +56,7 @@ def test_it_is_read_without_a_trace_and_not_written_to(backup: Path, read_only: 
 def test_a_file_whose_latest_changes_are_beside_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read without them, it would lack what was acknowledged."""
     storage = migrated(tmp_path / "live.db")
-    storage.write(lambda view: view.facts.set("a", "b"))
+    storage.write(lambda tx: tx.facts.set("a", "b"))
     copied = tmp_path / "copy"
     copied.mkdir()
     for name in ("live.db", "live.db-wal"):
@@ -64,8 +64,8 @@ def test_a_file_whose_latest_changes_are_beside_it_is_refused(tmp_path: Path, mo
     storage.close()
     monkeypatch.setattr(connections, "cannot_change", lambda path: True)
     late = opened(copied / "live.db")
-    with pytest.raises(ConfigurationError, match=r"read-only file system, and its latest changes are in live\.db-wal"), late.read() as view:
-        view.facts.get("a")
+    with pytest.raises(ConfigurationError, match=r"read-only file system, and its latest changes are in live\.db-wal"), late.read() as tx:
+        tx.facts.get("a")
     late.close()
 
 

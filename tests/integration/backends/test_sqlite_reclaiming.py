@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from memservice.domain.filters.ast import where
+from memservice.domain.filters.ast import equals
 from memservice.domain.records import Message
 from memservice.spi.index_filter import EVERYTHING
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.spi.text import TextRow
 from memservice.testing.storage.base import NOW, World, populate
 from memservice_sqlite import reclaiming
@@ -44,18 +44,18 @@ def say(storage: SqliteStorage, world: World, word: str, first: int = 1) -> None
     """In transactions of their own, so that the index is of many pieces."""
     for start in range(first, first + EACH, 20):
 
-        def store(view: View, start: int = start) -> None:
-            said = view.messages.append([world.message(seq, content=f"{word}{seq} " * 20) for seq in range(start, start + 20)])
+        def store(tx: Transaction, start: int = start) -> None:
+            said = tx.messages.append([world.message(seq, content=f"{word}{seq} " * 20) for seq in range(start, start + 20)])
             rows = [TextRow(m.key, [f"{word}{m.seq}", *(f"{word}x{n}" for n in range(10))], session=1, at=NOW) for m in said]
-            storage.text.add(view, "message", world.workspace.key, rows)
+            storage.text.add(tx, "message", world.workspace.key, rows)
 
         storage.write(store)
 
 
 def erase(storage: SqliteStorage, world: World) -> None:
-    def remove(view: View) -> None:
-        view.rows.delete(Message, where(workspace_key=world.workspace.key))
-        while storage.text.drop(view, world.workspace.key, 100):
+    def remove(tx: Transaction) -> None:
+        tx.rows.delete(Message, equals(workspace_key=world.workspace.key))
+        while storage.text.drop(tx, world.workspace.key, 100):
             pass
 
     storage.write(remove)
@@ -72,8 +72,8 @@ def reclaim(storage: SqliteStorage) -> int:
 @pytest.mark.parametrize("others", [False, True], ids=["nothing else", "beside others"])
 @pytest.mark.parametrize("thorough", [False, True])
 def test_words_that_were_erased_are_nowhere_in_the_file(storage: SqliteStorage, path: Path, others: bool, thorough: bool) -> None:
-    world = storage.write(lambda view: populate(view, "w"))
-    other = storage.write(lambda view: populate(view, "other"))
+    world = storage.write(lambda tx: populate(tx, "w"))
+    other = storage.write(lambda tx: populate(tx, "other"))
     if others:
         say(storage, other, "kept")
     say(storage, world, MARKER)
@@ -93,14 +93,14 @@ def test_words_that_were_erased_are_nowhere_in_the_file(storage: SqliteStorage, 
     assert written(path, MARKER) == 0
     assert path.stat().st_size < size
     assert not storage.reclaim()
-    with storage.read() as view:
-        found = storage.text.search(view, "message", other.workspace.key, ["kept7"], 5, where=EVERYTHING)
+    with storage.read() as tx:
+        found = storage.text.search(tx, "message", other.workspace.key, ["kept7"], 5, index_filter=EVERYTHING)
         assert len(found.hits) == int(others)
     assert storage.examine(thorough=True) == []
 
 
 def test_nothing_is_merged_where_nothing_was_removed(storage: SqliteStorage) -> None:
-    world = storage.write(lambda view: populate(view, "w"))
+    world = storage.write(lambda tx: populate(tx, "w"))
     say(storage, world, MARKER)
     with storage.engine.connect() as connection:
         before = connection.exec_driver_sql("PRAGMA data_version").scalar()
@@ -109,10 +109,10 @@ def test_nothing_is_merged_where_nothing_was_removed(storage: SqliteStorage) -> 
 
 
 def test_what_is_removed_during_a_round_is_merged_by_the_next(storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world, other = (storage.write(lambda view, tag=tag: populate(view, tag)) for tag in ("w", "other"))  # type: ignore[misc]
+    world, other = (storage.write(lambda tx, tag=tag: populate(tx, tag)) for tag in ("w", "other"))  # type: ignore[misc]
     say(storage, world, MARKER)
     say(storage, other, "otherword")
-    say(storage, storage.write(lambda view: populate(view, "third")), "kept")
+    say(storage, storage.write(lambda tx: populate(tx, "third")), "kept")
     erase(storage, world)
     with monkeypatch.context() as away:
         away.setattr(reclaiming, "_cut_log", lambda driver: False)
@@ -124,20 +124,20 @@ def test_what_is_removed_during_a_round_is_merged_by_the_next(storage: SqliteSto
 
 def test_a_reader_delays_the_end_of_it_and_no_more(storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reclaiming, "LOG_SECONDS", 0.01)
-    world = storage.write(lambda view: populate(view, "w"))
+    world = storage.write(lambda tx: populate(tx, "w"))
     say(storage, world, MARKER)
-    with storage.read() as view:
-        assert view.messages.count(world.session.key) == EACH
+    with storage.read() as tx:
+        assert tx.messages.count(world.session.key) == EACH
         erase(storage, world)
         assert [storage.reclaim() for _ in range(50)][-1], "it is not over"
-        assert view.messages.count(world.session.key) == EACH
-        storage.write(lambda view: view.facts.set("others", "write meanwhile"))
+        assert tx.messages.count(world.session.key) == EACH
+        storage.write(lambda tx: tx.facts.set("others", "write meanwhile"))
     reclaim(storage)
     assert written(path, MARKER) == 0
 
 
 def test_statistics_of_a_workspace_go_with_it(storage: SqliteStorage) -> None:
-    world = storage.write(lambda view: populate(view, "w"))
+    world = storage.write(lambda tx: populate(tx, "w"))
     say(storage, world, MARKER)
 
     def rows() -> int:

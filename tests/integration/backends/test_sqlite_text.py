@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from memservice.spi.index_filter import (
     EVERYTHING,
-    Where,
+    IndexFilter,
 )
 from memservice.spi.text import TextIndex, TextMatches, TextRow
 from memservice.testing.indexes import Engine
 from memservice.testing.text import TextIndexContract
-from memservice_sqlite.text import LONGEST_TERM, SqliteTextIndex, token
+from memservice_sqlite.text import MAX_TERM_LENGTH, SqliteTextIndex, token
 from support.stores.sqlite_file import SqliteFile, open_whole
 
 
@@ -60,12 +60,12 @@ class TestSqliteTextOnASmallBudget(TextIndexContract):
 
 
 def add(file: SqliteFile, rows: list[TextRow], workspace: int = 1, kind: str = "message") -> None:
-    file.write(lambda view: SqliteTextIndex().add(view, kind, workspace, rows))
+    file.write(lambda tx: SqliteTextIndex().add(tx, kind, workspace, rows))
 
 
-def search(file: SqliteFile, terms: list[str], k: int = 100, where: Where = EVERYTHING, budget: int = 10_000) -> TextMatches:
-    with file.read() as view:
-        return SqliteTextIndex(budget).search(view, "message", 1, terms, k, where)
+def search(file: SqliteFile, terms: list[str], k: int = 100, index_filter: IndexFilter = EVERYTHING, budget: int = 10_000) -> TextMatches:
+    with file.read() as tx:
+        return SqliteTextIndex(budget).search(tx, "message", 1, terms, k, index_filter)
 
 
 def plan(file: SqliteFile, sql: str, parameters: Any) -> str:
@@ -79,8 +79,8 @@ def test_a_view_of_another_storage_is_refused() -> None:
 
 
 def test_an_unknown_kind_is_refused(file: SqliteFile) -> None:
-    with file.read() as view, pytest.raises(ValueError, match=r"'poem'.*message, conclusion, document"):
-        SqliteTextIndex().search(view, "poem", 1, ["fox"], 1, EVERYTHING)
+    with file.read() as tx, pytest.raises(ValueError, match=r"'poem'.*message, conclusion, document"):
+        SqliteTextIndex().search(tx, "poem", 1, ["fox"], 1, EVERYTHING)
 
 
 def test_of_common_terms_rows_with_several_come_first(file: SqliteFile) -> None:
@@ -104,7 +104,7 @@ def test_of_one_common_term_the_newest_are_returned(file: SqliteFile) -> None:
 def test_few_rows_of_a_session_are_read_instead_of_many_postings(file: SqliteFile) -> None:
     add(file, [TextRow(key=n, terms=["fox", f"n{n}"], session=n // 4, author=n % 2) for n in range(1, 401)])
     file.statements.clear()
-    found = search(file, ["fox", "n22"], where=Where(sessions=(5,), authors=(0,)))
+    found = search(file, ["fox", "n22"], index_filter=IndexFilter(sessions=(5,), authors=(0,)))
     assert {hit.key: dict(hit.terms) for hit in found.hits} == {20: {"fox": 1}, 22: {"fox": 1, "n22": 1}}
     assert not any("MATCH" in statement for statement in file.statements)
 
@@ -124,8 +124,8 @@ def test_no_search_scans_rows(file: SqliteFile) -> None:
     add(file, [TextRow(key=n, terms=["fox"], session=1) for n in range(1, 10)])
     file.statements.clear()
     search(file, ["fox"])
-    search(file, ["fox"], where=Where(authors=(1,)))
-    search(file, ["fox"], where=Where(sessions=(1,)))
+    search(file, ["fox"], index_filter=IndexFilter(authors=(1,)))
+    search(file, ["fox"], index_filter=IndexFilter(sessions=(1,)))
     selects = [statement for statement in file.statements if statement.lstrip().upper().startswith("SELECT")]
     named = dict.fromkeys(("limit", "matches", "sessions", "authors", "observers", "observed", "levels", "since", "until"))
     plans = [plan(file, sql, named if ":" in sql else (None,) * sql.count("?")) for sql in selects]
@@ -140,7 +140,7 @@ def test_postings_are_those_of_the_stored_rows(file: SqliteFile) -> None:
     add(file, [TextRow(key=n, terms=["fox", f"n{n}", "ü", "a b"]) for n in range(1, 50)])
     add(file, [TextRow(key=n, terms=["owl"]) for n in range(10, 20)])
     add(file, [TextRow(key=5, terms=["owl"])], kind="conclusion")
-    file.write(lambda view: SqliteTextIndex().remove(view, "message", 1, range(20, 30)))
+    file.write(lambda tx: SqliteTextIndex().remove(tx, "message", 1, range(20, 30)))
     with file.engine.connect() as connection:
         connection.exec_driver_sql("CREATE VIRTUAL TABLE temp.postings USING fts5vocab(main, text_index, instance)")
         postings = {(term, id) for term, id in connection.exec_driver_sql("SELECT term, doc FROM temp.postings")}
@@ -161,7 +161,7 @@ def test_two_connections_count_as_one(file: SqliteFile, tmp_path: Path) -> None:
     other.close()
 
 
-@given(st.text(st.characters(codec="utf-8"), max_size=LONGEST_TERM), st.text(st.characters(max_codepoint=0x7F), max_size=9))
+@given(st.text(st.characters(codec="utf-8"), max_size=MAX_TERM_LENGTH), st.text(st.characters(max_codepoint=0x7F), max_size=9))
 def test_tokens_are_one_to_one(one: str, other: str) -> None:
     assert (token(one) == token(other)) == (one == other)
     assert all(letter in "abcdefghijklmnopqrstuvwxyz0123456789_" or ord(letter) > 0x7F for letter in token(one))

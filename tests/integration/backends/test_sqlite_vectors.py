@@ -18,9 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from memservice.spi.index_filter import (
     EVERYTHING,
-    Where,
+    IndexFilter,
 )
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.spi.vectors import VectorIndex
 from memservice.testing.indexes import Engine, RolledBack
 from memservice.testing.vectors import OURS, THEIRS, VectorIndexContract, at_angle, keys, row, space
@@ -74,17 +74,17 @@ class TestSqliteVectorsThatForgetTombstones(VectorIndexContract):
         return lambda: Engine(SqliteVectorIndex(tombstones_kept=0), file)
 
 
-def found(file: SqliteFile, index: SqliteVectorIndex, where: Where = EVERYTHING, k: int = 10_000) -> list[int]:
-    with file.read() as view:
-        return keys(index.query(view, OURS, at_angle(0), k, where))
+def found(file: SqliteFile, index: SqliteVectorIndex, index_filter: IndexFilter = EVERYTHING, k: int = 10_000) -> list[int]:
+    with file.read() as tx:
+        return keys(index.query(tx, OURS, at_angle(0), k, index_filter))
 
 
 def upsert(file: SqliteFile, index: SqliteVectorIndex, rows: Sequence[Any]) -> None:
-    file.write(lambda view: index.upsert(view, OURS, rows))
+    file.write(lambda tx: index.upsert(tx, OURS, rows))
 
 
 def delete(file: SqliteFile, index: SqliteVectorIndex, gone: Sequence[int]) -> None:
-    file.write(lambda view: index.delete(view, OURS, gone))
+    file.write(lambda tx: index.delete(tx, OURS, gone))
 
 
 def test_a_view_of_another_storage_is_refused() -> None:
@@ -98,13 +98,13 @@ def test_keys_of_a_rolled_back_transaction_are_given_out_again_and_do_no_harm(fi
     assert found(file, index) == found(file, bystander) == [1]
     ghosts: list[int] = []
 
-    def fail(view: View) -> None:
-        connection: Any = view.rows
-        index.upsert(view, OURS, [row(2, 20), row(3, 30)])
+    def fail(tx: Transaction) -> None:
+        connection: Any = tx.rows
+        index.upsert(tx, OURS, [row(2, 20), row(3, 30)])
         ghosts.extend(row[0] for row in connection.connection.exec_driver_sql("SELECT key FROM vectors WHERE row_key > 1"))
         # Both ask inside the transaction, and neither may keep what it sees.
         for asked in (index, bystander):
-            assert keys(asked.query(view, OURS, at_angle(0), 9, EVERYTHING)) == [1, 2, 3]
+            assert keys(asked.query(tx, OURS, at_angle(0), 9, EVERYTHING)) == [1, 2, 3]
         raise RolledBack
 
     with pytest.raises(RolledBack):
@@ -122,9 +122,9 @@ def test_a_rolled_back_deletion_does_no_harm(file: SqliteFile) -> None:
     upsert(file, index, [row(n, n) for n in range(1, 5)])
     assert found(file, index) == [1, 2, 3, 4]
 
-    def fail(view: View) -> None:
-        index.delete(view, OURS, [1, 2])
-        assert keys(index.query(view, OURS, at_angle(0), 9, EVERYTHING)) == [3, 4]
+    def fail(tx: Transaction) -> None:
+        index.delete(tx, OURS, [1, 2])
+        assert keys(index.query(tx, OURS, at_angle(0), 9, EVERYTHING)) == [3, 4]
         raise RolledBack
 
     with pytest.raises(RolledBack):
@@ -137,9 +137,9 @@ def test_others_do_not_see_what_is_not_committed(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(1, 10)])
 
-    def ask_meanwhile(view: View) -> None:
-        index.upsert(view, OURS, [row(2, 5)])
-        assert keys(index.query(view, OURS, at_angle(0), 9, EVERYTHING)) == [2, 1]
+    def ask_meanwhile(tx: Transaction) -> None:
+        index.upsert(tx, OURS, [row(2, 5)])
+        assert keys(index.query(tx, OURS, at_angle(0), 9, EVERYTHING)) == [2, 1]
         assert found(file, index) == [1]
 
     file.write(ask_meanwhile)
@@ -150,12 +150,12 @@ def test_an_older_view_stays_at_its_moment(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(n, n) for n in range(1, 11)])
     with file.transaction("BEGIN") as connection:
-        view = view_of(connection)
-        assert keys(index.query(view, OURS, at_angle(0), 20, EVERYTHING)) == list(range(1, 11))
+        tx = view_of(connection)
+        assert keys(index.query(tx, OURS, at_angle(0), 20, EVERYTHING)) == list(range(1, 11))
         upsert(file, index, [row(11, 11), row(12, 12, observer=1, observed=1)])
         delete(file, index, [1])
         assert found(file, index) == list(range(2, 13))
-        assert keys(index.query(view, OURS, at_angle(0), 20, EVERYTHING)) == list(range(1, 11))
+        assert keys(index.query(tx, OURS, at_angle(0), 20, EVERYTHING)) == list(range(1, 11))
     assert found(file, index) == list(range(2, 13))
 
 
@@ -187,7 +187,7 @@ def test_deltas_are_sought_not_scanned(file: SqliteFile) -> None:
     delete(file, index, [1])
     file.statements.clear()
     found(file, index)
-    found(file, index, Where(observers=(1,), observed=(1,)))
+    found(file, index, IndexFilter(observers=(1,), observed=(1,)))
     selects = [statement for statement in file.statements if "FROM vector" in statement]
     with file.engine.connect() as connection:
         for sql in selects:
@@ -203,7 +203,7 @@ def test_memory_is_bounded_and_answers_stay_right(file: SqliteFile) -> None:
     upsert(file, index, [row(n, n / 10, observer=1 + n % 10, observed=1) for n in range(1, 1_001)])
     for observer in (1, 2, 3, 1, 9, 10, 1):
         expected = [n for n in range(1, 1_001) if 1 + n % 10 == observer]
-        assert found(file, index, Where(observers=(observer,), observed=(1,))) == expected
+        assert found(file, index, IndexFilter(observers=(observer,), observed=(1,))) == expected
         assert index.cached_bytes <= 30_000
     assert found(file, index) == list(range(1, 1_001))
     assert index.cached_bytes <= 30_000
@@ -276,11 +276,11 @@ def test_many_threads_on_one_index(file: SqliteFile) -> None:
 
     def read(seed: int) -> None:
         for turn in range(60):
-            with file.read() as view:
-                where = EVERYTHING if turn % 3 else Where(observers=(1 + (seed + turn) % 4,), observed=(1,))
-                hits = index.query(view, OURS, at_angle(0), 10_000, where)
-                everything = index.query(view, OURS, at_angle(0), 10_000, EVERYTHING)
-                assert len(everything) == index.count(view, OURS)
+            with file.read() as tx:
+                index_filter = EVERYTHING if turn % 3 else IndexFilter(observers=(1 + (seed + turn) % 4,), observed=(1,))
+                hits = index.query(tx, OURS, at_angle(0), 10_000, index_filter)
+                everything = index.query(tx, OURS, at_angle(0), 10_000, EVERYTHING)
+                assert len(everything) == index.count(tx, OURS)
                 assert set(keys(hits)) <= set(keys(everything))
 
     with ThreadPoolExecutor(6) as pool:
@@ -295,9 +295,9 @@ def test_equal_vectors_score_alike_wherever_they_lie(file: SqliteFile) -> None:
     common = chance.standard_normal(384).astype(np.float32)
     index = SqliteVectorIndex()
     rows = [row(n, vector=common if n % 7 == 0 else chance.standard_normal(384).astype(np.float32)) for n in range(1, 1_000)]
-    file.write(lambda view: index.upsert(view, wide, rows))
-    with file.read() as view:
-        hits = index.query(view, wide, chance.standard_normal(384).astype(np.float32) + common, 30, EVERYTHING)
+    file.write(lambda tx: index.upsert(tx, wide, rows))
+    with file.read() as tx:
+        hits = index.query(tx, wide, chance.standard_normal(384).astype(np.float32) + common, 30, EVERYTHING)
     assert len({hit.score for hit in hits}) == 1
     assert keys(hits) == [7 * n for n in range(1, 31)]
 
@@ -328,19 +328,19 @@ class Histories(RuleBasedStateMachine):
     def transact(self, who: int, steps: list[tuple[str, list[int], int]], fails: bool) -> None:
         index, rows = self.indexes[who], dict(self.committed)
 
-        def run(view: View) -> None:
+        def run(tx: Transaction) -> None:
             for what, of, degrees in steps:
                 if what == "upsert":
-                    index.upsert(view, OURS, [row(key, degrees, observer=key % 3 or None, observed=degrees % 2 or None) for key in of])
+                    index.upsert(tx, OURS, [row(key, degrees, observer=key % 3 or None, observed=degrees % 2 or None) for key in of])
                     rows.update({key: (degrees, key % 3) for key in of})
                 elif what == "delete":
-                    index.delete(view, OURS, of)
+                    index.delete(tx, OURS, of)
                     for key in of:
                         rows.pop(key, None)
                 elif what == "drop" and degrees > 60:
-                    index.drop(view, OURS)
+                    index.drop(tx, OURS)
                     rows.clear()
-                self.compare(index, view, rows)
+                self.compare(index, tx, rows)
             if fails:
                 raise RolledBack
 
@@ -353,23 +353,23 @@ class Histories(RuleBasedStateMachine):
 
     @rule(of=st.lists(st.integers(1, 12), max_size=5))
     def write_elsewhere(self, of: list[int]) -> None:
-        self.file.write(lambda view: self.indexes[0].upsert(view, THEIRS, [row(key) for key in of]))
+        self.file.write(lambda tx: self.indexes[0].upsert(tx, THEIRS, [row(key) for key in of]))
 
     @rule(who=st.integers(0, 1))
     def ask(self, who: int) -> None:
-        with self.file.read() as view:
-            self.compare(self.indexes[who], view, self.committed)
+        with self.file.read() as tx:
+            self.compare(self.indexes[who], tx, self.committed)
 
     @invariant()
     def within_bounds(self) -> None:
         for index in getattr(self, "indexes", ()):
             assert index.cached_bytes >= 0
 
-    def compare(self, index: SqliteVectorIndex, view: View, rows: dict[int, tuple[int, int]]) -> None:
+    def compare(self, index: SqliteVectorIndex, tx: Transaction, rows: dict[int, tuple[int, int]]) -> None:
         expected = sorted(rows, key=lambda key: (rows[key][0], key))
-        assert keys(index.query(view, OURS, at_angle(0), 50, EVERYTHING)) == expected
-        some = Where(observers=(1,))
-        assert keys(index.query(view, OURS, at_angle(0), 50, some)) == [key for key in expected if rows[key][1] == 1]
+        assert keys(index.query(tx, OURS, at_angle(0), 50, EVERYTHING)) == expected
+        some = IndexFilter(observers=(1,))
+        assert keys(index.query(tx, OURS, at_angle(0), 50, some)) == [key for key in expected if rows[key][1] == 1]
 
     def teardown(self) -> None:
         self.file.close()
@@ -387,10 +387,10 @@ def test_memory_of_spaces_that_are_gone_is_given_back(file: SqliteFile) -> None:
     upsert(file, index, [row(1, 10), row(2, 20)])
     assert found(file, index) == found(file, other) == [1, 2]
     assert min(index.cached_bytes, other.cached_bytes) > 0
-    file.write(lambda view: index.drop(view, OURS))
+    file.write(lambda tx: index.drop(tx, OURS))
     assert index.cached_bytes == 0, "that process did it itself"
-    with file.read() as view:
-        other.sweep(view)
+    with file.read() as tx:
+        other.sweep(tx)
     assert other.cached_bytes == 0
     upsert(file, index, [row(3, 30)])
     assert found(file, index) == found(file, other) == [3]
@@ -401,10 +401,10 @@ def test_memory_of_spaces_that_are_there_is_kept(file: SqliteFile) -> None:
     upsert(file, index, [row(1, 10), row(2, 20)])
     assert found(file, index) == [1, 2]
     delete(file, index, [1])
-    with file.read() as view:
-        index.sweep(view)
+    with file.read() as tx:
+        index.sweep(tx)
         file.statements.clear()
-        index.sweep(view)
+        index.sweep(tx)
     assert index.cached_bytes > 0
     assert len(file.statements) <= 2, "where nothing was deleted nothing is looked for"
     assert found(file, index) == [2]
@@ -415,8 +415,8 @@ def test_a_drop_that_is_rolled_back_costs_reading_it_again(file: SqliteFile) -> 
     upsert(file, index, [row(1, 10)])
     assert found(file, index) == [1]
 
-    def fail(view: View) -> None:
-        index.drop(view, OURS)
+    def fail(tx: Transaction) -> None:
+        index.drop(tx, OURS)
         raise RolledBack
 
     with pytest.raises(RolledBack):
@@ -430,11 +430,11 @@ def test_a_process_that_is_looked_at_gives_memory_back(tmp_path: Path) -> None:
     mine, theirs = one.vectors, other.vectors
     assert isinstance(mine, SqliteVectorIndex)
     assert theirs is not None
-    one.write(lambda view: mine.upsert(view, OURS, [row(1, 10)]))
-    with one.read() as view:
-        mine.query(view, OURS, at_angle(0), 9, EVERYTHING)
+    one.write(lambda tx: mine.upsert(tx, OURS, [row(1, 10)]))
+    with one.read() as tx:
+        mine.query(tx, OURS, at_angle(0), 9, EVERYTHING)
     assert mine.cached_bytes > 0
-    other.write(lambda view: theirs.drop(view, OURS))
+    other.write(lambda tx: theirs.drop(tx, OURS))
     assert one.examine() == []
     assert mine.cached_bytes == 0
     one.close()

@@ -55,7 +55,7 @@ def test_answers_that_no_store_could_keep(content: bytes) -> None:
 
 
 def test_a_listing_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_workspace, "MOST_ITEMS", 1_000)
+    monkeypatch.setattr(remote_workspace, "MAX_ITEMS", 1_000)
     asked: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -80,7 +80,7 @@ def test_pages_that_are_empty_for_ever() -> None:
 
 
 def test_an_answer_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_workspace, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(remote_workspace, "MAX_BYTES", 2**20)
     sent: list[int] = []
 
     def endless() -> Iterator[bytes]:
@@ -94,7 +94,7 @@ def test_an_answer_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_small_answer_that_unpacks_into_a_large_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_workspace, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(remote_workspace, "MAX_BYTES", 2**20)
     bomb = gzip.compress(b" " * 2**24)
     with pytest.raises(RemoteFailed, match="larger than"):
         names(remote(lambda request: httpx.Response(200, content=bomb, headers={"Content-Encoding": "gzip"})))

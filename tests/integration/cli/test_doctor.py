@@ -22,7 +22,7 @@ import pytest
 from integration.cli.conftest import Run
 from memservice.app import create_app
 from memservice.domain.errors import IndexUnavailable, Unavailable
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import FAILED, Space, Task
 from memservice.operations import doctor
 from memservice.operations.doctor import (
@@ -34,12 +34,12 @@ from memservice.operations.doctor import (
 from memservice.services import conclusions, messages
 from memservice.services.conclusions import ConclusionDraft
 from memservice.spi.capabilities import Capability
-from memservice.spi.storage import Finding, View
+from memservice.spi.storage import Finding, Transaction
 from memservice.worker import heartbeats
 from services.pipeline.conftest import Start
 from services.pipeline.conftest import start as start
 from support.clients.server import serving
-from support.pipeline.place import WHO, Place
+from support.pipeline.place import PRINCIPAL, Place
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
@@ -60,7 +60,7 @@ def has_workers(place: Place) -> bool:
 
 
 def test_all_is_well(place: Place) -> None:
-    heartbeats.announce(place.rt, "w1")
+    heartbeats.register(place.rt, "w1")
     place.say("s", ("alice", "I keep bees."))
     place.work()
     assert {one.state for one in doctor.look(place.rt)} == {OK}, doctor.look(place.rt)
@@ -77,16 +77,16 @@ def test_nobody_works(place: Place) -> None:
 
 
 def test_a_worker_that_is_silent_is_gone(place: Place) -> None:
-    heartbeats.announce(place.rt, "w1")
-    with place.rt.storage.read() as view:
-        assert [worker.name for worker in heartbeats.workers(view, place.clock())] == ["w1"]
+    heartbeats.register(place.rt, "w1")
+    with place.rt.storage.read() as tx:
+        assert [worker.name for worker in heartbeats.workers(tx, place.clock())] == ["w1"]
     place.clock.now += heartbeats.GONE_AFTER + timedelta(seconds=1)
-    heartbeats.announce(place.rt, "w2")
-    with place.rt.storage.read() as view:
-        assert [worker.name for worker in heartbeats.workers(view, place.clock())] == ["w2"]
-    heartbeats.leave(place.rt, "w2")
-    with place.rt.storage.read() as view:
-        assert heartbeats.workers(view, place.clock()) == []
+    heartbeats.register(place.rt, "w2")
+    with place.rt.storage.read() as tx:
+        assert [worker.name for worker in heartbeats.workers(tx, place.clock())] == ["w2"]
+    heartbeats.unregister(place.rt, "w2")
+    with place.rt.storage.read() as tx:
+        assert heartbeats.workers(tx, place.clock()) == []
 
 
 def test_workers_with_other_models_are_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,22 +94,22 @@ def test_workers_with_other_models_are_told(place: Place, monkeypatch: pytest.Mo
         pytest.skip("a storage that lives inside one process has no workers beside it")
     with monkeypatch.context() as other:
         other.setattr(place.rt, "reasoners", {**place.rt.reasoners, "derive": "llm"})
-        heartbeats.announce(place.rt, "w1")
+        heartbeats.register(place.rt, "w1")
     assert (check(place, "workers").state, "w1" in check(place, "workers").found) == (DEGRADED, True)
 
 
 def test_failed_work_is_told(place: Place) -> None:
-    messages.create(place.rt, WHO, "w", "s", [messages.Draft("I keep bees.", "alice")])
-    place.rt.storage.write(lambda view: view.rows.change(Task, where(kind="representation"), state=FAILED))
+    messages.create(place.rt, PRINCIPAL, "w", "s", [messages.Draft("I keep bees.", "alice")])
+    place.rt.storage.write(lambda tx: tx.rows.change(Task, equals(kind="representation"), state=FAILED))
     assert "jobs list --state failed" in check(place, "work").advice
 
 
 def test_vectors_that_cannot_be_used_are_told(place: Place) -> None:
     place.say("s", ("alice", "I keep bees."))
-    conclusions.create(place.rt, WHO, "w", [ConclusionDraft("keeps bees", "alice", "alice", "s")])
-    with place.rt.storage.read() as view:
-        (space,) = [space for space in view.spaces.of_workspace(1) if space.kind == "conclusion"]
-    place.rt.storage.write(lambda view: view.spaces.save(replace(space, embedder="somebody-elses-1")))
+    conclusions.create(place.rt, PRINCIPAL, "w", [ConclusionDraft("keeps bees", "alice", "alice", "s")])
+    with place.rt.storage.read() as tx:
+        (space,) = [space for space in tx.spaces.of_workspace(1) if space.kind == "conclusion"]
+    place.rt.storage.write(lambda tx: tx.spaces.save(replace(space, embedder="somebody-elses-1")))
     found = check(place, "embedder")
     assert (found.state, "memservice reembed" in found.advice) == (DEGRADED, True)
 
@@ -127,13 +127,13 @@ class Away:
             raise IndexUnavailable("the vector index at http://secret-host:6333 cannot be reached")
         return self.held
 
-    def count(self, view: View | None, space: Space) -> int:
+    def count(self, tx: Transaction | None, space: Space) -> int:
         return self._ask()
 
-    def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
         return list(range(1, self._ask() + 1))[:limit]
 
-    def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
+    def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
         return {key: np.ones(self.dimension or space.dimension, np.float32) for key in keys}
 
 
@@ -158,15 +158,21 @@ class TestVectors:
     def test_one_that_takes_too_long_is_not_waited_for(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         index = Away(0)
         monkeypatch.setattr(place.rt, "vectors", index)
-        answers, waited = threading.Event(), []
-        monkeypatch.setattr(Away, "count", lambda *_: waited.append(answers.wait(30)) or 1)
+        answers = threading.Event()
+        waited: list[bool] = []
+
+        def count(*_: object) -> int:
+            waited.append(answers.wait(30))
+            return 1
+
+        monkeypatch.setattr(Away, "count", count)
         assert check(place, "vectors").state == DEGRADED
         assert waited == []
         answers.set()
 
     def test_one_that_was_emptied_or_has_another_dimension_is_told(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         place.say("s", ("alice", "I keep bees."))
-        conclusions.create(place.rt, WHO, "w", [ConclusionDraft("keeps bees", "alice", "alice", "s")])
+        conclusions.create(place.rt, PRINCIPAL, "w", [ConclusionDraft("keeps bees", "alice", "alice", "s")])
         place.work()
         monkeypatch.setattr(place.rt, "vectors", Away(0))
         found = check(place, "vectors")
@@ -179,16 +185,16 @@ class TestVectors:
 
 def test_a_space_of_another_dimension_than_the_embedders_is_told(place: Place) -> None:
     place.say("s", ("alice", "I keep bees."))
-    conclusions.create(place.rt, WHO, "w", [ConclusionDraft("keeps bees", "alice", "alice")])
-    with place.rt.storage.read() as view:
-        (space,) = [space for space in view.spaces.of_workspace(1) if space.kind == "conclusion"]
-    place.rt.storage.write(lambda view: view.spaces.save(replace(space, dimension=3)))
+    conclusions.create(place.rt, PRINCIPAL, "w", [ConclusionDraft("keeps bees", "alice", "alice")])
+    with place.rt.storage.read() as tx:
+        (space,) = [space for space in tx.spaces.of_workspace(1) if space.kind == "conclusion"]
+    place.rt.storage.write(lambda tx: tx.spaces.save(replace(space, dimension=3)))
     assert (check(place, "vectors").state, "dimension 3" in check(place, "vectors").found) == (DEGRADED, True)
 
 
 class TestReady:
     def test_over_http(self, place: Place) -> None:
-        heartbeats.announce(place.rt, "w1")
+        heartbeats.register(place.rt, "w1")
         client = create_app(runtime=place.rt).test_client()
         answer = client.get("/health/ready")
         assert answer.status_code == 200

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from integration.cli.conftest import Run
-from memservice.domain.filters import all_of, where
+from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare
 from memservice.domain.records import PENDING, Conclusion, Message, Space, Task
 from memservice.plugins import load_plugins
@@ -143,13 +143,13 @@ def store(folder: Path, uri: str, plugins: str, monkeypatch: pytest.MonkeyPatch)
 
 def waiting(rt: Runtime) -> int:
     """Tasks that are due and not done, whether somebody is at them or not."""
-    with rt.storage.read() as view:
-        return view.rows.count(Task, all_of(where(state=PENDING), Compare("not_before", "lte", rt.clock())))
+    with rt.storage.read() as tx:
+        return tx.rows.count(Task, all_of(equals(state=PENDING), Compare("not_before", "lte", rt.clock())))
 
 
 def states(rt: Runtime) -> set[tuple[str, str, str]]:
-    with rt.storage.read() as view:
-        return {(space.kind, space.embedder, space.state) for space in view.rows.page(Space)}
+    with rt.storage.read() as tx:
+        return {(space.kind, space.embedder, space.state) for space in tx.rows.page(Space)}
 
 
 def until(what: Callable[[], bool], seconds: float = 60) -> None:
@@ -197,15 +197,15 @@ def under_load(tmp_path: Path, uri: str, plugins: str, monkeypatch: pytest.Monke
         assert min(load.done.values()) > 20, load.done
         until(lambda: waiting(rt) == 0)
         assert states(rt) == {("message", "second-1", "active"), ("conclusion", "second-1", "active")}
-        with rt.storage.read() as view:
+        with rt.storage.read() as tx:
             records: dict[str, type[Any]] = {"message": Message, "conclusion": Conclusion}
             for kind, record in records.items():
-                space = view.spaces.active(1, kind)
+                space = tx.spaces.active(1, kind)
                 assert space is not None
                 inside: set[int] = set()
-                while found := rt.vectors.keys(view, space, max(inside, default=0)):
+                while found := rt.vectors.keys(tx, space, max(inside, default=0)):
                     inside.update(found)
-                live = {row.key for row in view.rows.page(record) if getattr(row, "state", "live") == "live"}
+                live = {row.key for row in tx.rows.page(record) if getattr(row, "state", "live") == "live"}
                 assert live - inside == set(), f"{len(live - inside)} of {len(live)} rows of kind {kind} have no vector"
         assert "some vectors are by the embedder second-1, which they stay with; configured is first-1" in server.log
 

@@ -27,7 +27,7 @@ def spent(memservice: Run, tmp_path: Path) -> str:
             Usage(day=day_of(now), model="large", input_tokens=100, output_tokens=50, **row),  # type: ignore[arg-type]  # as above
             Usage(day="2020-02-02", model="small", input_tokens=1000, **row),  # type: ignore[arg-type]  # as above
         ]
-        rt.storage.write(lambda view: view.usage.add(rows))
+        rt.storage.write(lambda tx: tx.usage.add(rows))
     finally:
         rt.close()
     return day_of(now)

@@ -108,7 +108,7 @@ def test_a_unit_is_worked_on_once_at_a_time_and_once_more_for_what_came_meanwhil
 
 
 def test_a_unit_that_is_asked_for_again_goes_behind_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deliveries_module, "DELIVERIES_AT_ONCE", 1)
+    monkeypatch.setattr(deliveries_module, "MAX_CONCURRENT_DELIVERIES", 1)
     endpoint = Endpoint()
     deliveries = Deliveries(endpoint)
     deliveries.begin("webhook:1")

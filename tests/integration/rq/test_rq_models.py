@@ -28,7 +28,7 @@ from support.rq.workers import Delivery
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
 
 Deliver = Callable[..., Delivery]
-WHO = Principal(admin=True)
+PRINCIPAL = Principal(admin=True)
 
 OSLO, BERGEN, BOAT = "Alice lives in Oslo.", "Alice lives in Bergen.", "Alice owns a boat."
 COAST, SETTLES = "Alice lives on the west coast.", "Alice moves every few years."
@@ -98,8 +98,8 @@ def test_calls_that_came_to_their_end_are_in_the_ledger_after_a_second_sigterm(d
     model = Thinker(server, lambda role, told: Say(("DONE",)))
     place = deliver(**model.settings(KEY))
     place.say("s", "Hello.")
-    conclusions.create(place.rt, WHO, "w", [ConclusionDraft(BOAT, "alice", "alice")])
-    assert dreams.schedule(place.rt, WHO, "w", DreamRequest("alice", dreams.OMNI))
+    conclusions.create(place.rt, PRINCIPAL, "w", [ConclusionDraft(BOAT, "alice", "alice")])
+    assert dreams.schedule(place.rt, PRINCIPAL, "w", DreamRequest("alice", dreams.OMNI))
     model.cut(2)
     worker = place.worker("--queues", "dream", "--num-workers", "1")
     calls = "SELECT task, outcome FROM usage ORDER BY key"
@@ -170,9 +170,9 @@ def test_a_dream_that_is_cut_off_in_any_of_its_calls_leaves_nothing_half_done(de
     place = deliver(**model.settings(KEY))
     place.say("s", "Hello.")
     given = [ConclusionDraft(text, "alice", "alice") for text in (OSLO, BERGEN, BOAT)]
-    for row in conclusions.create(place.rt, WHO, "w", given):
+    for row in conclusions.create(place.rt, PRINCIPAL, "w", given):
         uids[row.content] = row.uid
-    assert dreams.schedule(place.rt, WHO, "w", DreamRequest("alice", dreams.OMNI))
+    assert dreams.schedule(place.rt, PRINCIPAL, "w", DreamRequest("alice", dreams.OMNI))
     before = place.rows("SELECT content, state, times_derived FROM conclusions ORDER BY key")
     model.cut(1)
     worker = place.worker("--queues", "dream", "--num-workers", "1")

@@ -14,7 +14,7 @@ from redis import RedisError
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.worker import (
     sweep,
     wakeups,
@@ -84,20 +84,20 @@ def test_a_back_off_and_a_timer_are_found_when_they_are_over(place: Place, queue
 
 def test_one_process_leads_at_a_time(place: Place, queues: JobQueues) -> None:
     place.say("s", ("alice", "I like tea."))
-    lease = place.rt.storage.write(lambda view: view.tasks.claim(sweep.UNIT, "another", place.clock(), sweep.LEASE_SECONDS))
+    lease = place.rt.storage.write(lambda tx: tx.tasks.claim(sweep.UNIT, "another", place.clock(), sweep.LEASE_SECONDS))
     assert lease is not None
     assert sweep.sweep(place.rt, queues) == 0
     place.clock.advance(seconds=sweep.LEASE_SECONDS + 1)  # it is gone
     assert sweep.sweep(place.rt, queues) == 1
-    with place.rt.storage.read() as view:
-        assert view.tasks.leases() == []
+    with place.rt.storage.read() as tx:
+        assert tx.tasks.leases() == []
 
 
 def test_nothing_is_written_while_there_is_nothing_to_do(place: Place, queues: JobQueues, monkeypatch: pytest.MonkeyPatch) -> None:
     writes: list[int] = []
     write = place.rt.storage.write
 
-    def counted(fn: Callable[[View], T]) -> T:
+    def counted(fn: Callable[[Transaction], T]) -> T:
         writes.append(1)
         return write(fn)
 
@@ -113,8 +113,8 @@ def test_a_redis_that_is_away_leaves_no_leader_behind(place: Place, namespace: s
         place.say("s", ("alice", "I like tea."))
         with pytest.raises(RedisError):
             sweep.sweep(place.rt, away)
-    with place.rt.storage.read() as view:
-        assert view.tasks.leases() == []
+    with place.rt.storage.read() as tx:
+        assert tx.tasks.leases() == []
 
 
 def test_attaching_twice_wakes_once(tmp_path: Path, redis_url: str, namespace: str) -> None:

@@ -123,8 +123,8 @@ def found(rt: Runtime, query: str) -> list[str]:
 
 
 def held(rt: Runtime) -> int:
-    with rt.storage.read() as view:
-        (space,) = view.spaces.of_workspace(1)
+    with rt.storage.read() as tx:
+        (space,) = tx.spaces.of_workspace(1)
     return rt.vectors.count(None, space)
 
 
@@ -142,9 +142,9 @@ def test_it_heals_by_itself(runtime: Runtime, wire: Wire) -> None:
     conclusions.delete(runtime, ME, "w", tea.uid)
     assert found(runtime, "tea") == []
     Worker(runtime).run_until_idle(10)
-    with runtime.storage.read() as view:
-        waiting = view.tasks.pending(f"{outbox.EMBED}:1:conclusion")
-    assert [task.kind for task in waiting] == [outbox.EMBED, outbox.FORGET]
+    with runtime.storage.read() as tx:
+        waiting = tx.tasks.pending(f"{outbox.EMBED}:1:conclusion")
+    assert [task.kind for task in waiting] == [outbox.EMBED, outbox.DELETE_VECTORS]
     assert waiting[0].last_error is not None
     assert waiting[0].last_error.startswith("IndexUnavailable: the vector index at redis://127.0.0.1")
 
@@ -162,23 +162,23 @@ def test_it_heals_by_itself(runtime: Runtime, wire: Wire) -> None:
     assert _settled(runtime)
     assert held(runtime) == 2
     both = {"Alice keeps bees.", "Alice owns a boat."}
-    deadline = time.monotonic() + 2 * circuit_breaker.REST_SECONDS
+    deadline = time.monotonic() + 2 * circuit_breaker.OPEN_SECONDS
     while time.monotonic() < deadline and set(found(runtime, "bees")) != both:
         time.sleep(0.2)
     assert set(found(runtime, "bees")) == both, "the vectors answer again: the nearest, not only what shares a word"
 
 
 def _settled(rt: Runtime) -> bool:
-    with rt.storage.read() as view:
-        return not view.tasks.pending(f"{outbox.EMBED}:1:conclusion")
+    with rt.storage.read() as tx:
+        return not tx.tasks.pending(f"{outbox.EMBED}:1:conclusion")
 
 
 def test_an_index_that_came_back_empty_is_filled_again(runtime: Runtime) -> None:
     conclude(runtime, *(f"Alice owns boat number {number}." for number in range(30)))
     Worker(runtime).run_until_idle(10)
     assert held(runtime) == 30
-    with runtime.storage.read() as view:
-        (space,) = view.spaces.of_workspace(1)
+    with runtime.storage.read() as tx:
+        (space,) = tx.spaces.of_workspace(1)
     runtime.vectors.drop(None, space)
     while reconcile.look(runtime) == 0.0:
         pass

@@ -20,7 +20,7 @@ from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
 from memservice.services.tasks import outbox
 from memservice.settings import load_settings
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.worker import wakeups
 from memservice.worker.rq_queues import (
     QUEUES,
@@ -89,8 +89,8 @@ def test_a_write_wakes_its_units_after_the_commit(rt: Runtime, recorded: Recorde
     seen: list[int] = []
 
     def look() -> None:
-        with rt.storage.read() as view:
-            seen.append(len(view.tasks.ready(rt.clock(), 10)))
+        with rt.storage.read() as tx:
+            seen.append(len(tx.tasks.ready(rt.clock(), 10)))
 
     recorded.looked = look
     say(rt)
@@ -102,10 +102,10 @@ def test_a_write_wakes_its_units_after_the_commit(rt: Runtime, recorded: Recorde
 def test_a_write_that_is_rolled_back_wakes_nobody(rt: Runtime, recorded: Recorded) -> None:
     say(rt)
 
-    def fails(view: View) -> None:
-        workspace = view.workspaces.by_slug("w")
+    def fails(tx: Transaction) -> None:
+        workspace = tx.workspaces.by_slug("w")
         assert workspace is not None
-        view.tasks.add([outbox.erase_workspace(rt, workspace)])
+        tx.tasks.add([outbox.erase_workspace(rt, workspace)])
         raise RuntimeError("no")
 
     with pytest.raises(RuntimeError, match="no"):
@@ -116,11 +116,11 @@ def test_a_write_that_is_rolled_back_wakes_nobody(rt: Runtime, recorded: Recorde
 
 def test_what_is_retried_is_woken_too(rt: Runtime, recorded: Recorded) -> None:
     say(rt)
-    with rt.storage.read() as view:
-        (task,) = view.tasks.pending("representation:1:1:1")
-    rt.storage.write(lambda view: view.tasks.fail(task.key, "no", rt.clock(), None))
+    with rt.storage.read() as tx:
+        (task,) = tx.tasks.pending("representation:1:1:1")
+    rt.storage.write(lambda tx: tx.tasks.fail(task.key, "no", rt.clock(), None))
     until(lambda: len(recorded.units) == 1)
-    rt.storage.write(lambda view: view.tasks.retry([task.key]))
+    rt.storage.write(lambda tx: tx.tasks.retry([task.key]))
     rt.close()
     assert recorded.units == ["representation:1:1:1"] * 2
 
@@ -166,7 +166,7 @@ def test_a_redis_that_is_away_neither_fails_nor_slows_a_write(tmp_path: Path, st
 
 
 def test_many_units_are_remembered_within_bounds(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wakeups, "MOST_WAITING", 10)
+    monkeypatch.setattr(wakeups, "MAX_WAITING", 10)
     gate = threading.Event()
 
     def wait() -> None:

@@ -14,7 +14,7 @@ from memservice.services import messages
 from memservice.services.messages import Draft
 from memservice.worker.polling import Worker
 from services.pipeline.conftest import Start
-from support.pipeline.place import WHO, Place
+from support.pipeline.place import PRINCIPAL, Place
 from support.reasoning import stuck
 
 PATIENCE = 60.0
@@ -50,7 +50,7 @@ def test_other_workspaces_are_served_meanwhile(place: Place, stop: threading.Eve
     thread.start()
     try:
         until(lambda: any(not lease.unit.startswith("maintenance") for lease in leases(place)))
-        messages.create(place.rt, WHO, "other", "s", [Draft("I sing.", "alice")])
+        messages.create(place.rt, PRINCIPAL, "other", "s", [Draft("I sing.", "alice")])
         until(lambda: place.texts("alice") == ["I sing."])
     finally:
         stop.set()
@@ -79,8 +79,8 @@ def test_a_worker_that_is_to_end_gives_back_what_takes_long(place: Place, stop: 
 
 
 def leases(place: Place) -> list[Lease]:
-    with place.rt.storage.read() as view:
-        return list(view.tasks.leases())
+    with place.rt.storage.read() as tx:
+        return list(tx.tasks.leases())
 
 
 def until(condition: Callable[[], bool]) -> None:

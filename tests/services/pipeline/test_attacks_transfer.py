@@ -24,9 +24,9 @@ from memservice.services.transfer import (
     lines,
     record_formats,
 )
-from memservice.services.transfer.export import Wanted
+from memservice.services.transfer.export import ExportOptions
 from memservice.services.transfer.lines import Line, UnreadableExport, reading, written
-from memservice.services.transfer.record_formats import Shape
+from memservice.services.transfer.record_formats import RecordFormat
 from services.pipeline.conftest import Start
 from support.pipeline.everything import fill, rows
 from support.pipeline.place import Place
@@ -34,7 +34,7 @@ from support.stores.stores import sqlite_store_at
 
 pytestmark = pytest.mark.slow
 
-EVERYTHING = Wanted(secrets=True)
+EVERYTHING = ExportOptions(secrets=True)
 HEADER_BYTES = 10 + len("file.jsonl") + 1
 """Of a packed file: what may change in them changes no line."""
 ODD: list[Any] = [None, True, 5, -1, 2**63, 1.5, "x", "", "../b", "2024-03-01", "a\x1b[2J\nb", [], [5], [None], {}, {"kind": []}]
@@ -79,11 +79,11 @@ def of_kind(file: list[Line], kind: str) -> list[Line]:
 def test_no_reference_leads_into_another_workspace(file: list[Line], target: Place) -> None:
     """Every field that names a row, in every kind of row, given the uid of such a row of `b`."""
     before, tried = told(target, "b"), 0
-    for shape in record_formats.SHAPES.values():
-        for field, record in (*shape.references.items(), *shape.lists.items()):
-            theirs = of_kind(before, next(other.name for other in record_formats.SHAPES.values() if other.record is record))[0]["uid"]
+    for record_format in record_formats.FORMATS.values():
+        for field, record in (*record_format.references.items(), *record_format.lists.items()):
+            theirs = of_kind(before, next(other.name for other in record_formats.FORMATS.values() if other.record is record))[0]["uid"]
             name = record_formats.name_of(field)
-            hostile = changed(file, shape.name, **{name: [theirs] if field in shape.lists else theirs})
+            hostile = changed(file, record_format.name, **{name: [theirs] if field in record_format.lists else theirs})
             if field == "superseded_by":  # may name a row that comes later; one that never comes is no successor
                 importing.load(target.rt, sealed(hostile))
             else:
@@ -96,7 +96,12 @@ def test_no_reference_leads_into_another_workspace(file: list[Line], target: Pla
 
 
 @pytest.mark.parametrize(
-    "kind", [shape.name for shape in record_formats.SHAPES.values() if shape.known_by == ("uid",) and shape.name != "api_keys"]
+    "kind",
+    [
+        record_format.name
+        for record_format in record_formats.FORMATS.values()
+        if record_format.known_by == ("uid",) and record_format.name != "api_keys"
+    ],
 )
 def test_nobody_takes_the_place_of_another_workspaces_row(file: list[Line], target: Place, kind: str) -> None:
     before = told(target, "b")
@@ -229,22 +234,22 @@ def test_whatever_stands_in_a_field_ends_in_a_sentence(file: list[Line], target:
     if target.rt.storage.name == "memory":
         pytest.skip("this storage keeps whatever it is given, so nothing can go wrong in it")
     stored = 0
-    for shape in record_formats.SHAPES.values():
-        line = next(iter(of_kind(file, shape.name)), {})
+    for record_format in record_formats.FORMATS.values():
+        line = next(iter(of_kind(file, record_format.name)), {})
         for name in line.keys() - {"type"}:
             with pytest.raises(UnreadableExport, match=f"has no `{name}`"):
-                checks.require_row(shape, {key: value for key, value in line.items() if key != name})
-            passed = [value for value in ODD if let_pass(shape, {**line, name: value})]
+                checks.require_row(record_format, {key: value for key, value in line.items() if key != name})
+            passed = [value for value in ODD if let_pass(record_format, {**line, name: value})]
             if passed:
                 stored += 1
                 with suppress(MemserviceError):
-                    importing.load(target.rt, sealed(changed(file, shape.name, **{name: passed[-1]})), as_slug=f"w{stored}")
+                    importing.load(target.rt, sealed(changed(file, record_format.name, **{name: passed[-1]})), as_slug=f"w{stored}")
     assert stored > 50
 
 
-def let_pass(shape: Shape, line: Line) -> bool:
+def let_pass(record_format: RecordFormat, line: Line) -> bool:
     try:
-        checks.require_row(shape, line)
+        checks.require_row(record_format, line)
     except UnreadableExport:
         return False
     return True

@@ -19,7 +19,7 @@ from memservice.worker import (
 from memservice.worker.runner import run
 from services.pipeline.conftest import Start
 from support.pipeline.fakes import Scripted
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 HOURS = 5
 
@@ -50,7 +50,7 @@ def test_a_pause_that_no_right_clock_gave_is_over(place: Place) -> None:
     (task,) = place.tasks()
 
     def wait(by: timedelta) -> None:
-        place.rt.storage.write(lambda view: view.tasks.save(dataclasses.replace(task, not_before=place.clock() + by)))
+        place.rt.storage.write(lambda tx: tx.tasks.save(dataclasses.replace(task, not_before=place.clock() + by)))
 
     wait(outbox.latest(place.rt) - place.clock())
     assert place.ready() == []
@@ -84,7 +84,7 @@ def test_retried_work_is_due_by_every_clock(start: Start) -> None:
     place.reasoner.act = None
     place.clock.advance(hours=HOURS)
     (task,) = place.tasks(state="failed")
-    assert place.rt.storage.write(lambda view: view.tasks.retry([task.key])) == 1
+    assert place.rt.storage.write(lambda tx: tx.tasks.retry([task.key])) == 1
     place.clock.advance(hours=-HOURS)
     place.work()
     assert place.texts("alice") == ["I like tea."]
@@ -101,20 +101,20 @@ def test_a_round_of_comparing_that_ended_in_the_future_is_over(place: Place) -> 
 
 def test_a_worker_that_was_last_seen_in_the_future_is_not_there(place: Place) -> None:
     place.clock.advance(hours=HOURS)
-    heartbeats.announce(place.rt, "ahead")
+    heartbeats.register(place.rt, "ahead")
     place.clock.advance(hours=-HOURS)
-    heartbeats.announce(place.rt, "here")
-    with place.rt.storage.read() as view:
-        assert [worker.name for worker in heartbeats.workers(view, place.clock())] == ["here"]
+    heartbeats.register(place.rt, "here")
+    with place.rt.storage.read() as tx:
+        assert [worker.name for worker in heartbeats.workers(tx, place.clock())] == ["here"]
     place.clock.advance(hours=HOURS)
-    with place.rt.storage.read() as view:
-        assert heartbeats.workers(view, place.clock()) == [], "and it was forgotten"
+    with place.rt.storage.read() as tx:
+        assert heartbeats.workers(tx, place.clock()) == [], "and it was forgotten"
 
 
 def test_a_clock_that_is_ahead_for_a_minute_costs_no_idempotency_key(place: Place) -> None:
     def say() -> str:
         drafts = [Draft("I like tea.", "alice")]
-        return messages.create(place.rt, WHO, WORKSPACE, "s", drafts, idempotency_key="once")[0].uid
+        return messages.create(place.rt, PRINCIPAL, WORKSPACE, "s", drafts, idempotency_key="once")[0].uid
 
     retention.sweep(place.rt)
     began = place.clock()

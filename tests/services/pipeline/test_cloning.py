@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memservice.domain.errors import Unavailable
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import ACTIVE, DELETING, Message, Session
 from memservice.services import (
     cloning,
@@ -19,35 +19,35 @@ from memservice.services.retrieval import search
 from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import EVERYTHING
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from support.pipeline.everything import indexed
 from support.pipeline.fakes import Lengths
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Start = Callable[..., Place]
 
 
 def documents(place: Place) -> int:
-    with place.rt.storage.read() as view:
-        return place.rt.storage.text.search(view, "message", 1, ["x"], 1, EVERYTHING).documents
+    with place.rt.storage.read() as tx:
+        return place.rt.storage.text.search(tx, "message", 1, ["x"], 1, EVERYTHING).documents
 
 
 def test_a_short_session_is_indexed_at_once(place: Place) -> None:
     place.say("s", *(("alice", f"I own {n} apples.") for n in range(20)))
     place.work()
-    cloning.clone(place.rt, WHO, WORKSPACE, "s")
+    cloning.clone(place.rt, PRINCIPAL, WORKSPACE, "s")
     assert documents(place) == 40
     assert place.ready() == []
 
 
 def test_a_long_session_is_indexed_from_its_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cloning, "INDEXED_AT_ONCE", 4)
+    monkeypatch.setattr(cloning, "INDEX_BATCH_SIZE", 4)
     place.say("s", ("alice", "There are axolotls."), *(("alice", f"I own {n} apples.") for n in range(9)), ("bob", "We met pangolins."))
     place.work()
-    copy = cloning.clone(place.rt, WHO, WORKSPACE, "s")
+    copy = cloning.clone(place.rt, PRINCIPAL, WORKSPACE, "s")
 
     def best(query: str) -> list[str]:
-        found = search.search(place.rt, WHO, WORKSPACE, query, session=copy.slug)
+        found = search.search(place.rt, PRINCIPAL, WORKSPACE, query, session_id=copy.slug)
         return [message.content for message in found if query in message.content]
 
     assert documents(place) == 11 + 4
@@ -59,11 +59,11 @@ def test_a_long_session_is_indexed_from_its_end(place: Place, monkeypatch: pytes
 
 
 def test_a_clone_that_is_erased_before_it_is_indexed_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cloning, "INDEXED_AT_ONCE", 4)
+    monkeypatch.setattr(cloning, "INDEX_BATCH_SIZE", 4)
     place.say("s", *(("alice", f"I own {n} apples.") for n in range(9)))
     place.work()
-    copy = cloning.clone(place.rt, WHO, WORKSPACE, "s")
-    deletion.delete_session(place.rt, WHO, WORKSPACE, copy.slug)
+    copy = cloning.clone(place.rt, PRINCIPAL, WORKSPACE, "s")
+    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, copy.slug)
     place.run(f"erase:session:{copy.key}")
     place.work()
     assert documents(place) == 9
@@ -76,15 +76,15 @@ def test_vectors_of_a_clone_are_copied_not_made(start: Start) -> None:
     place.say("s", *(("alice", f"I like tea number {n}.") for n in range(150)), ("alice", " "))
     place.work()
     asked = len(embedder.asked)
-    copy = cloning.clone(place.rt, WHO, WORKSPACE, "s")
+    copy = cloning.clone(place.rt, PRINCIPAL, WORKSPACE, "s")
     place.work()
     assert len(embedder.asked) == asked
-    with place.rt.storage.read() as view:
-        space = view.spaces.active(1, "message")
+    with place.rt.storage.read() as tx:
+        space = tx.spaces.active(1, "message")
         assert space is not None
-        assert place.rt.vectors.count(view, space) == 300
-        old, new = view.messages.run(1, 1, 151), view.messages.run(copy.key, 1, 151)
-        found = place.rt.vectors.fetch(view, space, [message.key for message in (*old, *new)])
+        assert place.rt.vectors.count(tx, space) == 300
+        old, new = tx.messages.run(1, 1, 151), tx.messages.run(copy.key, 1, 151)
+        found = place.rt.vectors.fetch(tx, space, [message.key for message in (*old, *new)])
     for before, after in zip(old[:150], new[:150], strict=True):
         assert list(found[before.key]) == list(found[after.key])
 
@@ -94,8 +94,8 @@ def test_vectors_of_a_clone_are_made_where_the_original_is_gone(start: Start) ->
     place = start(embedder, EMBEDDER="lengths")
     place.say("s", ("alice", "I like tea."))
     place.work()
-    cloning.clone(place.rt, WHO, WORKSPACE, "s")
-    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
+    cloning.clone(place.rt, PRINCIPAL, WORKSPACE, "s")
+    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
     place.run("erase:session:1")
     place.work()
     assert embedder.asked.count(["I like tea."]) >= 2
@@ -104,7 +104,7 @@ def test_vectors_of_a_clone_are_made_where_the_original_is_gone(start: Start) ->
 
 @pytest.fixture
 def portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cloning, "COPIED_AT_ONCE", 4)
+    monkeypatch.setattr(cloning, "COPY_BATCH_SIZE", 4)
 
 
 def test_a_long_session_is_copied_by_portions_and_seen_whole(place: Place, portions: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,21 +113,21 @@ def test_a_long_session_is_copied_by_portions_and_seen_whole(place: Place, porti
     seen: list[tuple[int, int]] = []
     write = place.rt.storage.write
 
-    def looked(change: Callable[[View], Any]) -> Any:
+    def looked(change: Callable[[Transaction], Any]) -> Any:
         result = write(change)
-        with place.rt.storage.read() as view:
-            visible = view.rows.count(Session, where(state=ACTIVE))
-            seen.append((view.rows.count(Message) - 10, visible))
-        found = search.search(place.rt, WHO, WORKSPACE, "apples")
+        with place.rt.storage.read() as tx:
+            visible = tx.rows.count(Session, equals(state=ACTIVE))
+            seen.append((tx.rows.count(Message) - 10, visible))
+        found = search.search(place.rt, PRINCIPAL, WORKSPACE, "apples")
         assert len({message.session for message in found}) == visible, "neither listed nor found by search before it is whole"
         return result
 
     monkeypatch.setattr(place.rt.storage, "write", looked)
-    copy = cloning.clone(place.rt, WHO, WORKSPACE, "s")
+    copy = cloning.clone(place.rt, PRINCIPAL, WORKSPACE, "s")
     assert seen == [(0, 1), (4, 1), (8, 1), (10, 2)]
     monkeypatch.undo()
-    with place.rt.storage.read() as view:
-        original, copied = (list(view.messages.run(view.sessions.by_slug(1, slug).key, 1, 10)) for slug in ("s", copy.slug))  # type: ignore[union-attr]
+    with place.rt.storage.read() as tx:
+        original, copied = (list(tx.messages.run(tx.sessions.by_slug(1, slug).key, 1, 10)) for slug in ("s", copy.slug))  # type: ignore[union-attr]
     assert [(m.seq, m.content, m.tokens_through) for m in copied] == [(m.seq, m.content, m.tokens_through) for m in original]
     place.work()
     assert documents(place) == 20
@@ -139,25 +139,25 @@ def test_a_copy_that_broke_off_is_hidden_and_erased(place: Place, portions: None
     place.work()
     write, writes = place.rt.storage.write, iter(range(3))
 
-    def breaks_off(change: Callable[[View], Any]) -> Any:
+    def breaks_off(change: Callable[[Transaction], Any]) -> Any:
         if next(writes, None) is None:
             raise Unavailable("the process was killed")
         return write(change)
 
     with monkeypatch.context() as broken, pytest.raises(Unavailable):
         broken.setattr(place.rt.storage, "write", breaks_off)
-        cloning.clone(place.rt, WHO, WORKSPACE, "s")
-    with place.rt.storage.read() as view:
-        assert (view.rows.count(Message), view.rows.count(Session, where(state=ACTIVE))) == (18, 1)
+        cloning.clone(place.rt, PRINCIPAL, WORKSPACE, "s")
+    with place.rt.storage.read() as tx:
+        assert (tx.rows.count(Message), tx.rows.count(Session, equals(state=ACTIVE))) == (18, 1)
     (task,) = place.tasks(outbox.ERASE)
     assert task.not_before - task.created_at == cloning.ABANDONED_AFTER
     place.run(task.unit)
-    with place.rt.storage.read() as view:
-        assert view.rows.count(Message) == 18, "it may still be under way"
+    with place.rt.storage.read() as tx:
+        assert tx.rows.count(Message) == 18, "it may still be under way"
     place.clock.advance(hours=1)
     place.run(task.unit)
-    with place.rt.storage.read() as view:
-        assert (view.rows.count(Message), view.rows.count(Session)) == (10, 1)
+    with place.rt.storage.read() as tx:
+        assert (tx.rows.count(Message), tx.rows.count(Session)) == (10, 1)
 
 
 def test_a_copy_that_was_given_up_meanwhile_is_not_shown_in_part(place: Place, portions: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,18 +165,18 @@ def test_a_copy_that_was_given_up_meanwhile_is_not_shown_in_part(place: Place, p
     place.work()
     write, writes = place.rt.storage.write, iter(range(3))
 
-    def erased(change: Callable[[View], Any]) -> Any:
+    def erased(change: Callable[[Transaction], Any]) -> Any:
         if next(writes, None) is None:
-            with place.rt.storage.read() as view:
-                (hidden,) = view.rows.page(Session, where(state=DELETING))
-            write(lambda view: view.rows.delete(Message, where(session_key=hidden.key, seq=1)))
+            with place.rt.storage.read() as tx:
+                (hidden,) = tx.rows.page(Session, equals(state=DELETING))
+            write(lambda tx: tx.rows.delete(Message, equals(session_key=hidden.key, seq=1)))
         return write(change)
 
     with monkeypatch.context() as late, pytest.raises(Unavailable, match="took too long"):
         late.setattr(place.rt.storage, "write", erased)
-        cloning.clone(place.rt, WHO, WORKSPACE, "s")
-    with place.rt.storage.read() as view:
-        assert view.rows.count(Session, where(state=ACTIVE)) == 1
+        cloning.clone(place.rt, PRINCIPAL, WORKSPACE, "s")
+    with place.rt.storage.read() as tx:
+        assert tx.rows.count(Session, equals(state=ACTIVE)) == 1
 
 
 @pytest.mark.slow
@@ -186,7 +186,7 @@ def test_other_writers_wait_for_a_portion_of_a_long_clone_only(place: Place) -> 
         place.say("s", *(("alice", f"I own {n} apples and the orchard that they grow in.") for n in range(100)))
     longest, write = 0.0, place.rt.storage.write
 
-    def timed(change: Callable[[View], Any]) -> Any:
+    def timed(change: Callable[[Transaction], Any]) -> Any:
         nonlocal longest
         began = time.process_time()
         try:
@@ -195,5 +195,5 @@ def test_other_writers_wait_for_a_portion_of_a_long_clone_only(place: Place) -> 
             longest = max(longest, time.process_time() - began)
 
     place.rt.storage.write = timed  # type: ignore[method-assign,assignment]
-    cloning.clone(place.rt, WHO, WORKSPACE, "s")
+    cloning.clone(place.rt, PRINCIPAL, WORKSPACE, "s")
     assert longest < 1

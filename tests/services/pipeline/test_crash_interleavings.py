@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
-from memservice.spi.storage import Storage, View
+from memservice.spi.storage import Storage, Transaction
 from memservice.testing.failpoints import AFTER, BEFORE, BEGIN
 from memservice.worker import retention
 from memservice.worker.polling import Worker
@@ -48,11 +48,11 @@ class Mortal:
         self._place = place
         self._left = number
 
-    def write(self, fn: Callable[[View], T]) -> T:
+    def write(self, fn: Callable[[Transaction], T]) -> T:
         self._left -= 1
 
-        def then(view: View) -> T:
-            result = fn(view)
+        def then(tx: Transaction) -> T:
+            result = fn(tx)
             self._end_at(BEFORE)
             return result
 
@@ -65,7 +65,7 @@ class Mortal:
         if self._place == place and self._left <= 0:
             raise End
 
-    def read(self) -> AbstractContextManager[View]:
+    def read(self) -> AbstractContextManager[Transaction]:
         return self._inner.read()
 
     def __getattr__(self, name: str) -> Any:

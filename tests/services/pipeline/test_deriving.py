@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import DELETED, DELETING, Collection, Session
 from memservice.pipeline.derive import handler as derive
 from memservice.services import (
@@ -23,7 +23,7 @@ from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import EVERYTHING
 from support.pipeline.fakes import Scripted
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Start = Callable[..., Place]
 
@@ -52,7 +52,7 @@ def test_the_default_reasoner_derives_from_end_to_end(start: Start) -> None:
 def test_what_was_derived_is_found(place: Place) -> None:
     place.say("s", ("alice", "I keep bees on the roof."), ("alice", "My car is green."))
     place.work()
-    found = conclusions.query(place.rt, WHO, WORKSPACE, "bees", 1, filters={"observer": "alice", "observed": "alice"})
+    found = conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "bees", 1, filters={"observer": "alice", "observed": "alice"})
     assert [conclusion.content for conclusion in found] == ["I keep bees on the roof."]
 
 
@@ -64,8 +64,8 @@ def test_having_derived_nothing_is_an_outcome(start: Start) -> None:
     assert task.state == "done"
     assert task.finished_at is not None
     assert (task.outcome["statements"], task.outcome["stored"]) == (0, 0)
-    with place.rt.storage.read() as view:
-        assert view.rows.count(Collection) == 0
+    with place.rt.storage.read() as tx:
+        assert tx.rows.count(Collection) == 0
 
 
 def test_the_reasoner_sees_what_came_before_and_is_told_what_is_new(place: Place) -> None:
@@ -82,7 +82,7 @@ def test_the_reasoner_sees_what_came_before_and_is_told_what_is_new(place: Place
 
 
 def test_the_reasoner_is_told_display_names(place: Place) -> None:
-    peers.get_or_create(place.rt, WHO, WORKSPACE, "u-17", {"name": "Alice"}, None)
+    peers.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "u-17", {"name": "Alice"}, None)
     place.say("s", ("u-17", "I live in Oslo."), ("bob", "Good."))
     place.work()
     (request,) = [request for request in place.reasoner.requests if request.observed == "u-17"]
@@ -128,7 +128,7 @@ def test_observers_hold_the_same_in_collections_of_their_own(place: Place) -> No
 
 def test_who_left_observes_no_more(place: Place) -> None:
     place.join("s", bob=MemberConfig(observe_others=True))
-    sessions.remove_peers(place.rt, WHO, WORKSPACE, "s", ["bob"])
+    sessions.remove_peers(place.rt, PRINCIPAL, WORKSPACE, "s", ["bob"])
     place.say("s", ("alice", "I live in Oslo."))
     place.work()
     assert place.texts("alice") == ["I live in Oslo."]
@@ -139,11 +139,11 @@ def test_a_deleted_conclusion_is_counted_and_indexed_no_more(place: Place) -> No
     place.say("s", ("alice", "I keep bees."), ("alice", "I live in Oslo."))
     place.work()
     gone = next(row for row in place.conclusions("alice") if "bees" in row.content)
-    conclusions.delete(place.rt, WHO, WORKSPACE, gone.uid)
+    conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, gone.uid)
     place.work()
     assert place.counted("alice") == 1
-    with place.rt.storage.read() as view:
-        found = place.rt.storage.text.search(view, CONCLUSION, gone.workspace_key, ["bee", "oslo"], 10, EVERYTHING)
+    with place.rt.storage.read() as tx:
+        found = place.rt.storage.text.search(tx, CONCLUSION, gone.workspace_key, ["bee", "oslo"], 10, EVERYTHING)
     assert [hit.key for hit in found.hits] == [row.key for row in place.conclusions("alice")]
 
 
@@ -159,7 +159,7 @@ def test_a_speaker_who_observes_others_holds_its_own_statements_once(place: Plac
 def test_who_observes_is_settled_when_the_message_comes(place: Place) -> None:
     place.join("s", bob=MemberConfig(observe_others=True))
     place.say("s", ("alice", "I live in Oslo."))
-    sessions.set_peer_config(place.rt, WHO, WORKSPACE, "s", "bob", MemberConfig(observe_others=False))
+    sessions.set_peer_config(place.rt, PRINCIPAL, WORKSPACE, "s", "bob", MemberConfig(observe_others=False))
     place.say("s", ("alice", "I work at night."))
     place.work()
     assert place.texts("alice") == ["I live in Oslo.", "I work at night."]
@@ -181,7 +181,7 @@ def test_an_observer_that_speaks_is_observed_as_well(place: Place) -> None:
 )
 def test_the_sessions_observe_me_counts_before_the_peers(place: Place, peer: bool | None, member: bool | None, derived: bool) -> None:
     if peer is not None:
-        peers.get_or_create(place.rt, WHO, WORKSPACE, "alice", None, {"observe_me": peer})
+        peers.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "alice", None, {"observe_me": peer})
     place.join("s", alice=MemberConfig(observe_me=member))
     place.say("s", ("alice", "I live in Oslo."))
     assert len(place.tasks()) == derived
@@ -216,8 +216,8 @@ def test_deriving_is_switched_at_four_levels(
     derived: bool,
 ) -> None:
     place = start(**({} if setting is None else {"DERIVER_ENABLED": setting}))
-    workspaces.get_or_create(place.rt, WHO, WORKSPACE, None, workspace)
-    sessions.get_or_create(place.rt, WHO, WORKSPACE, "s", None, session)
+    workspaces.get_or_create(place.rt, PRINCIPAL, WORKSPACE, None, workspace)
+    sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "s", None, session)
     place.say("s", *[("alice", f"Fact {n}.") for n in range(20)], configuration=message)
     assert len(place.tasks()) == (20 if derived else 0)
     assert len(place.tasks(outbox.SUMMARY)) == 1, "summaries do not depend on it"
@@ -225,7 +225,7 @@ def test_deriving_is_switched_at_four_levels(
 
 def test_instructions_are_those_of_when_the_message_came(place: Place) -> None:
     def instruct(text: str) -> None:
-        workspaces.update(place.rt, WHO, WORKSPACE, None, {"reasoning": {"custom_instructions": text}})
+        workspaces.update(place.rt, PRINCIPAL, WORKSPACE, None, {"reasoning": {"custom_instructions": text}})
 
     instruct("Only food.")
     place.say("s", ("alice", "I like plums."), ("alice", "I like pears."))
@@ -265,7 +265,7 @@ def test_a_deleted_conclusion_is_not_reinforced_but_derived_anew(place: Place) -
     place.say("s", ("alice", "I like tea."))
     place.work()
     (first,) = place.conclusions("alice")
-    conclusions.delete(place.rt, WHO, WORKSPACE, first.uid)
+    conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, first.uid)
     place.say("s", ("alice", "I like tea."))
     place.work()
     (second,) = place.conclusions("alice")
@@ -278,18 +278,18 @@ def test_the_count_of_a_collection_is_right_after_each_change(place: Place) -> N
     place.work()
     assert place.counted("alice") == 2
     draft = ConclusionDraft("Alice is tall.", "alice", "alice")
-    stored = conclusions.create(place.rt, WHO, WORKSPACE, [draft, draft])
+    stored = conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [draft, draft])
     assert place.counted("alice") == 4
-    conclusions.delete(place.rt, WHO, WORKSPACE, stored[0].uid)
+    conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, stored[0].uid)
     assert place.counted("alice") == 3
-    with place.rt.storage.read() as view:
-        assert view.conclusions.count(stored[0].workspace_key) == 3
+    with place.rt.storage.read() as tx:
+        assert tx.conclusions.count(stored[0].workspace_key) == 3
     assert DELETED not in {c.state for c in place.conclusions("alice")}
 
 
 def erase(place: Place, session: int) -> None:
     """Begin to."""
-    place.rt.storage.write(lambda view: view.rows.change(Session, where(key=session), state=DELETING))
+    place.rt.storage.write(lambda tx: tx.rows.change(Session, equals(key=session), state=DELETING))
 
 
 def test_a_session_that_is_being_erased_is_not_derived_from(place: Place) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import Card, Collection, Conclusion, Task
 from memservice.services import (
     cards,
@@ -26,7 +26,7 @@ from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Spent, Sta
 from memservice.telemetry.events import DreamRun, Event
 from memservice.testing.storage.base import together
 from support.pipeline.fakes import Lengths, Listener, Outside, Scripted
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Start = Callable[..., Place]
 
@@ -63,28 +63,28 @@ class Night:
         if result is not None:
             self.reasoner.dream = lambda request: result
         kind = fields.pop("kind", dreams.OMNI)
-        assert dreams.schedule(self.place.rt, WHO, WORKSPACE, DreamRequest(observer, kind, **fields))
+        assert dreams.schedule(self.place.rt, PRINCIPAL, WORKSPACE, DreamRequest(observer, kind, **fields))
         self.place.work()
         return self.place.tasks(outbox.DREAM)[-1]
 
     def rows(self, **values: Any) -> dict[str, Conclusion]:
         """Every conclusion in whatever state, by content."""
-        with self.place.rt.storage.read() as view:
-            return {row.content: row for row in view.rows.page(Conclusion, where(**values))}
+        with self.place.rt.storage.read() as tx:
+            return {row.content: row for row in tx.rows.page(Conclusion, equals(**values))}
 
     def collection(self, observer: str = "alice", observed: str = "alice") -> Collection:
-        with self.place.rt.storage.read() as view:
-            (found,) = view.rows.page(Collection, where(observer=observer, observed=observed))
+        with self.place.rt.storage.read() as tx:
+            (found,) = tx.rows.page(Collection, equals(observer=observer, observed=observed))
         return found
 
     def card(self, observer: str = "alice") -> list[str] | None:
-        return cards.get(self.place.rt, WHO, WORKSPACE, observer)
+        return cards.get(self.place.rt, PRINCIPAL, WORKSPACE, observer)
 
     def write_card(self, *lines: str) -> None:
-        cards.put(self.place.rt, WHO, WORKSPACE, "alice", None, lines)
+        cards.put(self.place.rt, PRINCIPAL, WORKSPACE, "alice", None, lines)
 
     def configure(self, **config: Any) -> None:
-        workspaces.update(self.place.rt, WHO, WORKSPACE, None, config)
+        workspaces.update(self.place.rt, PRINCIPAL, WORKSPACE, None, config)
 
 
 @pytest.fixture
@@ -153,13 +153,13 @@ class TestGoldScenario:
         rt = night.place.rt
         pair = {"observer": "alice", "observed": "alice"}
         old = night.rows(observer="alice")["I live in Rome."]
-        assert "I live in Rome." in [row.content for row in conclusions.query(rt, WHO, WORKSPACE, "Rome", filters=pair)]
+        assert "I live in Rome." in [row.content for row in conclusions.query(rt, PRINCIPAL, WORKSPACE, "Rome", filters=pair)]
         night.dream()
-        found = conclusions.query(rt, WHO, WORKSPACE, "Where in Rome do I live?", filters=pair)
+        found = conclusions.query(rt, PRINCIPAL, WORKSPACE, "Where in Rome do I live?", filters=pair)
         assert "I live in Rome." not in [row.content for row in found]
         assert "I live in Rome." not in night.place.texts("alice")
-        with rt.storage.read() as view:
-            (row,) = view.rows.page(Conclusion, where(uid=old.uid))
+        with rt.storage.read() as tx:
+            (row,) = tx.rows.page(Conclusion, equals(uid=old.uid))
         assert row.content == "I live in Rome."
 
     def test_the_card_holds_what_is_so_now(self, night: Night) -> None:
@@ -213,7 +213,7 @@ class TestCreated:
         for row in made.values():
             assert (row.session, row.reasoner, row.model, row.times_derived) == ("s", "scripted", "m-1", 1)
             assert row.said_at == second.said_at
-        found = conclusions.query(night.place.rt, WHO, WORKSPACE, "avoids cars", filters={"observer": "alice", "observed": "alice"})
+        found = conclusions.query(night.place.rt, PRINCIPAL, WORKSPACE, "avoids cars", filters={"observer": "alice", "observed": "alice"})
         assert found[0].content == "Alice avoids cars."
         assert night.collection().explicit_count == 2
 
@@ -298,8 +298,8 @@ class TestSuperseding:
         one, two, three, four = night.tell("One.", "Two.", "Three.", "Four.")
 
         def meddle(request: ConsolidateRequest) -> Consolidated:
-            conclusions.delete(rt, WHO, WORKSPACE, one.uid)
-            conclusions.delete(rt, WHO, WORKSPACE, four.uid)
+            conclusions.delete(rt, PRINCIPAL, WORKSPACE, one.uid)
+            conclusions.delete(rt, PRINCIPAL, WORKSPACE, four.uid)
             steps = [Superseded(one.uid, two.uid, "old is gone"), Superseded(three.uid, four.uid, "new is gone")]
             return Consolidated([Statement("Rests on the deleted.", (), "deductive", (four.uid,))], steps)
 
@@ -327,9 +327,9 @@ class TestSuperseding:
 
         def sleep_too_long(request: ConsolidateRequest) -> Consolidated:
             night.place.clock.advance(minutes=30)
-            with night.place.rt.storage.read() as view:
-                (lease,) = [lease for lease in view.tasks.leases() if lease.unit.startswith("dream:")]
-            assert night.place.rt.storage.write(lambda view: view.tasks.claim(lease.unit, "other", night.place.clock(), 60)) is not None
+            with night.place.rt.storage.read() as tx:
+                (lease,) = [lease for lease in tx.tasks.leases() if lease.unit.startswith("dream:")]
+            assert night.place.rt.storage.write(lambda tx: tx.tasks.claim(lease.unit, "other", night.place.clock(), 60)) is not None
             return Consolidated([Statement("Too late.", (), "deductive", (one.uid,))], card=["IDENTITY: Alice"])
 
         night.reasoner.dream = sleep_too_long
@@ -411,8 +411,8 @@ class TestCard:
         night.dream(Consolidated(card=["ATTRIBUTE: old"]))
         night.dream(Consolidated(), kind=dreams.CARD_REFRESH, rebuild=True)
         assert night.card() is None
-        with night.place.rt.storage.read() as view:
-            assert view.rows.count(Card) == 0
+        with night.place.rt.storage.read() as tx:
+            assert tx.rows.count(Card) == 0
 
     def test_the_default_reasoner_keeps_lines_of_callers(self, start: Start) -> None:
         night = Night(start(REASONER="extractive"), Dreamer())
@@ -427,7 +427,7 @@ class TestCard:
 class TestRequest:
     def test_oldest_first_and_live_only(self, night: Night) -> None:
         one, two, three = night.tell("One.", "Two.", "Three.")
-        conclusions.delete(night.place.rt, WHO, WORKSPACE, two.uid)
+        conclusions.delete(night.place.rt, PRINCIPAL, WORKSPACE, two.uid)
         night.dream()
         (asked,) = night.reasoner.asked
         assert [(known.uid, known.content) for known in asked.known] == [(one.uid, "One."), (three.uid, "Three.")]
@@ -470,7 +470,7 @@ class TestRequest:
         night.tell("One.")
         rt = night.place.rt
         for kind in (dreams.OMNI, dreams.CARD_REFRESH):
-            assert dreams.schedule(rt, WHO, WORKSPACE, DreamRequest("alice", kind))
+            assert dreams.schedule(rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", kind))
         units = night.place.ready()
         assert len(units) == 1
         reports = together(*[lambda: night.place.run(units[0])] * 3)
@@ -487,7 +487,7 @@ class TestRequest:
         night.dream(Consolidated([Statement("Alice is an artist.", (), "deductive", (held.uid,))]), observer="bob", observed="alice")
         assert night.place.texts("alice") == ["Alice paints."]
         assert night.place.texts("bob", "alice") == ["Alice paints.", "Alice is an artist."]
-        assert search.search(night.place.rt, WHO, WORKSPACE, "artist") == []
+        assert search.search(night.place.rt, PRINCIPAL, WORKSPACE, "artist") == []
 
 
 class TestSessionsThatGo:
@@ -495,13 +495,13 @@ class TestSessionsThatGo:
 
     @staticmethod
     def merge(night: Night, *pairs: tuple[str, str], observer: str = "alice") -> None:
-        with night.place.rt.storage.read() as view:
-            uids = {row.content: row.uid for row in view.rows.page(Conclusion, where(observer=observer, observed="alice"))}
+        with night.place.rt.storage.read() as tx:
+            uids = {row.content: row.uid for row in tx.rows.page(Conclusion, equals(observer=observer, observed="alice"))}
         steps = [Superseded(uids[old], uids[new], "duplicate") for old, new in pairs]
         night.dream(Consolidated(superseded=steps), observer=observer, observed="alice")
 
     def delete(self, night: Night, session: str) -> None:
-        deletion.delete_session(night.place.rt, WHO, WORKSPACE, session)
+        deletion.delete_session(night.place.rt, PRINCIPAL, WORKSPACE, session)
         night.place.work()
 
     def test_it_is_live_again(self, night: Night) -> None:
@@ -513,7 +513,7 @@ class TestSessionsThatGo:
         assert (night.place.texts("alice"), night.collection().explicit_count) == (["One."], 1)
         row = night.rows()["One."]
         assert (row.superseded_by, row.internal) == (None, {})
-        found = conclusions.query(night.place.rt, WHO, WORKSPACE, "One", filters={"observer": "alice", "observed": "alice"})
+        found = conclusions.query(night.place.rt, PRINCIPAL, WORKSPACE, "One", filters={"observer": "alice", "observed": "alice"})
         assert [item.content for item in found] == ["One."]
 
     def test_it_gives_way_to_what_came_after(self, night: Night) -> None:
@@ -538,14 +538,14 @@ class TestSessionsThatGo:
         rt = night.place.rt
         night.tell("One.", session="s")
         night.tell("Two.", session="t")
-        scopes.get_or_create(rt, WHO, WORKSPACE, "team", None)
-        scopes.add_sessions(rt, WHO, WORKSPACE, "team", ["s", "t"])
+        scopes.get_or_create(rt, PRINCIPAL, WORKSPACE, "team", None)
+        scopes.add_sessions(rt, PRINCIPAL, WORKSPACE, "team", ["s", "t"])
         night.place.work()
         assert sorted(night.place.texts("scope.team", "alice")) == ["One.", "Two."]
         self.merge(night, ("One.", "Two."), observer="scope.team")
         assert night.place.texts("scope.team", "alice") == ["Two."]
         night.reasoner.dream = lambda request: Consolidated()
-        scopes.remove_session(rt, WHO, WORKSPACE, "team", "t")
+        scopes.remove_session(rt, PRINCIPAL, WORKSPACE, "team", "t")
         night.place.work()
         assert night.place.texts("scope.team", "alice") == ["One."]
         assert night.collection("scope.team", "alice").explicit_count == 1
@@ -567,7 +567,7 @@ def test_a_dream_reads_nothing_that_was_said_after_its_peer_left(night: Night) -
             found[name] = sorted(item.content for passage in passages for item in passage)
         return Consolidated()
 
-    sessions.remove_peers(night.place.rt, WHO, WORKSPACE, "s", ["alice"])
+    sessions.remove_peers(night.place.rt, PRINCIPAL, WORKSPACE, "s", ["alice"])
     night.place.say("s", ("bob", "Her bees are to be a surprise."))
     night.reasoner.dream = look
     night.dream()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import Card, Collection, Conclusion, Lease, Task
 from memservice.plugins import load_plugins
 from memservice.reasoning.prompts.consolidate import DEDUCTION, INDUCTION
@@ -29,7 +29,7 @@ from memservice.spi.embedding import Purpose
 from memservice.spi.llm import Completion, CompletionRequest, ModelFailure
 from memservice.worker.polling import Worker
 from support.pipeline.fakes import Lengths, Scripted
-from support.pipeline.place import WHO, WORKSPACE, Clock, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Clock, Place
 from support.reasoning.model import SCRIPTED, ScriptedModel, calling
 from support.stores.stores import sqlite_store_at
 
@@ -55,27 +55,27 @@ class Night:
 
     def dream(self, *replies: Any, kind: dreams.Kind = dreams.OMNI, **fields: Any) -> Task:
         self.model.replies = list(replies)
-        assert dreams.schedule(self.place.rt, WHO, WORKSPACE, DreamRequest("alice", kind, **fields))
+        assert dreams.schedule(self.place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", kind, **fields))
         self.place.work()
         assert self.model.replies == []
         return self.place.tasks(outbox.DREAM)[-1]
 
     def rows(self, **values: Any) -> dict[str, Conclusion]:
-        with self.place.rt.storage.read() as view:
-            return {row.content: row for row in view.rows.page(Conclusion, where(**values))}
+        with self.place.rt.storage.read() as tx:
+            return {row.content: row for row in tx.rows.page(Conclusion, equals(**values))}
 
     def uid(self, content: str) -> str:
         return self.rows(observer="alice")[content].uid
 
     def card(self) -> list[str] | None:
-        return cards.get(self.place.rt, WHO, WORKSPACE, "alice")
+        return cards.get(self.place.rt, PRINCIPAL, WORKSPACE, "alice")
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         return [data for name, data in self.events if name == kind]
 
     def collection(self) -> Collection:
-        with self.place.rt.storage.read() as view:
-            (found,) = view.rows.page(Collection, where(observer="alice", observed="alice"))
+        with self.place.rt.storage.read() as tx:
+            (found,) = tx.rows.page(Collection, equals(observer="alice", observed="alice"))
         return found
 
 
@@ -224,7 +224,7 @@ class TestGoldScenario:
     def test_what_was_replaced_is_found_no_more_and_can_be_read(self, night: Night) -> None:
         self.run(night)
         rt = night.place.rt
-        found = conclusions.query(rt, WHO, WORKSPACE, "Where does Alice live?", filters={"observer": "alice", "observed": "alice"})
+        found = conclusions.query(rt, PRINCIPAL, WORKSPACE, "Where does Alice live?", filters={"observer": "alice", "observed": "alice"})
         assert "Alice lives in Rome." not in [row.content for row in found]
         assert "Alice lives in Germany." in [row.content for row in found]
         assert "Alice lives in Rome." in night.rows(observer="alice", state="superseded")
@@ -309,7 +309,7 @@ class TestTakingBack:
         gone, kept = night.uid("One."), night.uid("Two.")
 
         def meddle(request: CompletionRequest) -> Any:
-            conclusions.delete(night.place.rt, WHO, WORKSPACE, gone)
+            conclusions.delete(night.place.rt, PRINCIPAL, WORKSPACE, gone)
             night.model.say = lambda request: DONE
             return calling(
                 supersede(gone, kept, "same"),
@@ -381,14 +381,14 @@ class TestFailure:
         seen: list[Any] = []
 
         def slowly(request: CompletionRequest) -> str:
-            with rt.storage.read() as view:
-                (lease,) = view.rows.page(Lease, where())
+            with rt.storage.read() as tx:
+                (lease,) = tx.rows.page(Lease, equals())
             if not seen:
                 for _ in range(200):
                     night.place.clock.advance(seconds=0.02)
                     prolonged.wait(0.02)
-                    with rt.storage.read() as view:
-                        (now,) = view.rows.page(Lease, where())
+                    with rt.storage.read() as tx:
+                        (now,) = tx.rows.page(Lease, equals())
                     if now.expires_at > lease.expires_at:
                         seen.append(now)
                         break
@@ -425,15 +425,15 @@ class TestCard:
         night.tell("Alice keeps bees.")
 
         def write(request: CompletionRequest) -> Any:
-            cards.put(night.place.rt, WHO, WORKSPACE, "alice", None, ["Written meanwhile"])
+            cards.put(night.place.rt, PRINCIPAL, WORKSPACE, "alice", None, ["Written meanwhile"])
             night.model.say = lambda request: DONE
             return calling(("update_peer_card", {"lines": ["ATTRIBUTE: keeps bees"]}))
 
         night.model.say = write
         night.dream()
         assert night.card() == ["Written meanwhile"]
-        with night.place.rt.storage.read() as view:
-            assert view.rows.count(Card) == 1
+        with night.place.rt.storage.read() as tx:
+            assert tx.rows.count(Card) == 1
 
 
 class Meanings(Lengths):

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import Collection, Task
 from memservice.services import (
     conclusions,
@@ -18,7 +18,7 @@ from memservice.services import (
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.dreams import DreamRequest
 from memservice.services.tasks import outbox
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Start = Callable[..., Place]
 
@@ -44,8 +44,8 @@ def dreamt(place: Place) -> list[Task]:
 
 
 def collection(place: Place) -> Collection:
-    with place.rt.storage.read() as view:
-        return view.rows.page(Collection, where(observer="alice", observed="alice"))[0]
+    with place.rt.storage.read() as tx:
+        return tx.rows.page(Collection, equals(observer="alice", observed="alice"))[0]
 
 
 class TestByThemselves:
@@ -100,7 +100,7 @@ class TestByThemselves:
 
     def test_a_dream_in_the_meantime_makes_the_timer_void(self, place: Place) -> None:
         tell(place, "One.", "Two.", "Three.")
-        assert dreams.schedule(place.rt, WHO, WORKSPACE, DreamRequest("alice", dreams.OMNI))
+        assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI))
         place.work()
         place.clock.advance(hours=1)
         place.work()
@@ -110,11 +110,11 @@ class TestByThemselves:
 
     def test_a_timer_that_goes_off_too_early_is_set_again(self, place: Place) -> None:
         tell(place, "One.", "Two.", "Three.")
-        assert dreams.schedule(place.rt, WHO, WORKSPACE, DreamRequest("alice", dreams.OMNI))
+        assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI))
         place.work()
         last = place.clock()
         for content in ("Four.", "Five.", "Six."):
-            conclusions.create(place.rt, WHO, WORKSPACE, [ConclusionDraft(content, "alice", "alice")])
+            conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft(content, "alice", "alice")])
         place.clock.advance(hours=1)
         place.work()
         (timer,) = timers(place)
@@ -152,7 +152,7 @@ class TestByThemselves:
         assert timers(place) == []
 
     def test_not_where_the_session_says_no(self, place: Place) -> None:
-        sessions.update(place.rt, WHO, WORKSPACE, "s", None, {"dream": {"enabled": False}})
+        sessions.update(place.rt, PRINCIPAL, WORKSPACE, "s", None, {"dream": {"enabled": False}})
         tell(place, "One.", "Two.", "Three.")
         assert timers(place) == []
         tell(place, "Four.", session="t")
@@ -160,7 +160,7 @@ class TestByThemselves:
 
     def test_the_configuration_is_looked_at_again(self, place: Place) -> None:
         tell(place, "One.", "Two.", "Three.")
-        workspaces.update(place.rt, WHO, WORKSPACE, None, {"dream": {"enabled": False}})
+        workspaces.update(place.rt, PRINCIPAL, WORKSPACE, None, {"dream": {"enabled": False}})
         place.clock.advance(hours=1)
         place.work()
         assert dreamt(place) == []
@@ -173,8 +173,8 @@ class TestByThemselves:
         tell(place, "Three.", session="t")
         place.clock.advance(hours=2)
         place.work()
-        with place.rt.storage.read() as view:
-            found = {(row.observer, row.observed): row.last_dream_at for row in view.rows.page(Collection)}
+        with place.rt.storage.read() as tx:
+            found = {(row.observer, row.observed): row.last_dream_at for row in tx.rows.page(Collection)}
         assert found[("alice", "alice")] is not None
         assert found[("bob", "alice")] is None
 
@@ -183,18 +183,18 @@ class TestOnRequest:
     def test_the_same_one_is_not_stored_twice(self, place: Place) -> None:
         tell(place, "One.")
         ask = DreamRequest("alice", dreams.OMNI)
-        assert dreams.schedule(place.rt, WHO, WORKSPACE, ask)
-        assert not dreams.schedule(place.rt, WHO, WORKSPACE, ask)
-        assert not dreams.schedule(place.rt, WHO, WORKSPACE, DreamRequest("alice", dreams.OMNI, observed="alice"))
-        assert dreams.schedule(place.rt, WHO, WORKSPACE, DreamRequest("alice", dreams.CARD_REFRESH))
+        assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, ask)
+        assert not dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, ask)
+        assert not dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI, observed="alice"))
+        assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.CARD_REFRESH))
         assert len(dreamt(place)) == 2
         place.work()
-        assert dreams.schedule(place.rt, WHO, WORKSPACE, ask)
+        assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, ask)
         assert len(dreamt(place)) == 3
 
     def test_a_waiting_timer_does_not_hold_it_up(self, place: Place) -> None:
         tell(place, "One.", "Two.", "Three.")
-        assert dreams.schedule(place.rt, WHO, WORKSPACE, DreamRequest("alice", dreams.OMNI, session="s"))
+        assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI, session="s"))
         assert place.counts()[3] == 1
         place.work()
         (task,) = dreamt(place)
@@ -204,7 +204,7 @@ class TestOnRequest:
     def test_a_waiting_refresh_becomes_a_rebuild(self, place: Place) -> None:
         tell(place, "One.")
         for rebuild in (False, True):
-            dreams.schedule(place.rt, WHO, WORKSPACE, DreamRequest("alice", dreams.CARD_REFRESH, rebuild=rebuild))
+            dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.CARD_REFRESH, rebuild=rebuild))
         (task,) = dreamt(place)
         assert task.payload["rebuild"] is True
 
@@ -217,12 +217,12 @@ class TestOnRequest:
 
             return place.rt.storage.write(change)
 
-        with place.rt.storage.read() as view:
-            alice = view.workspaces.locate(WORKSPACE, peer="alice").peer
+        with place.rt.storage.read() as tx:
+            alice = tx.workspaces.locate(WORKSPACE, peer_id="alice").peer
         assert alice is not None
         assert enqueue(dreams.MANUAL)
         unit = dreamt(place)[0].unit
-        lease = place.rt.storage.write(lambda view: view.tasks.claim(unit, "somebody", place.clock(), 60))
+        lease = place.rt.storage.write(lambda tx: tx.tasks.claim(unit, "somebody", place.clock(), 60))
         assert lease is not None
         assert not enqueue(dreams.MANUAL)
         assert enqueue(dreams.SCOPE_REMOVAL)
@@ -232,7 +232,7 @@ class TestOnRequest:
     def test_of_a_pair_that_knows_nothing(self, place: Place) -> None:
         tell(place, "One.")
         tell(place, "Other.", peer="bob", session="t")
-        assert dreams.schedule(place.rt, WHO, WORKSPACE, DreamRequest("alice", dreams.OMNI, observed="bob"))
+        assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI, observed="bob"))
         place.work()
         (task,) = dreamt(place)
         assert (task.state, task.outcome["known"]) == ("done", 0)

@@ -8,7 +8,7 @@ from memservice.pipeline.derive import echo
 from memservice.services import cards, conclusions, sessions
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.sessions import MemberConfig
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 FACT = "My sister Clara sails around Crete every summer with two old friends."
 
@@ -79,7 +79,7 @@ def test_what_is_held_about_a_peer_of_another_session_is_no_echo(place: Place) -
 
 def test_what_was_told_to_the_service_counts_as_known(place: Place) -> None:
     place.join("s", user=MemberConfig(), agent=MemberConfig())
-    conclusions.create(place.rt, WHO, WORKSPACE, [ConclusionDraft(FACT, "agent", "user")])
+    conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft(FACT, "agent", "user")])
     place.say("s", ("agent", FACT))
     place.work()
     assert place.texts("agent") == []
@@ -88,7 +88,7 @@ def test_what_was_told_to_the_service_counts_as_known(place: Place) -> None:
 
 def test_a_line_of_a_card_is_an_echo(place: Place) -> None:
     place.join("s", user=MemberConfig(), agent=MemberConfig())
-    cards.put(place.rt, WHO, WORKSPACE, "agent", "user", ["Name: Ada", FACT])
+    cards.put(place.rt, PRINCIPAL, WORKSPACE, "agent", "user", ["Name: Ada", FACT])
     place.say("s", ("agent", FACT), ("user", FACT))
     place.work()
     assert place.texts("agent") == []
@@ -96,7 +96,7 @@ def test_a_line_of_a_card_is_an_echo(place: Place) -> None:
 
 
 def test_a_line_of_a_summary_is_an_echo_only_once_it_was_there(place: Place) -> None:
-    sessions.get_or_create(place.rt, WHO, WORKSPACE, "s", None, {"reasoning": {"enabled": False}})
+    sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "s", None, {"reasoning": {"enabled": False}})
     line = "m0 and m9 were all that was said in the beginning of it"
     place.say("s", *[("user", f"m{n}") for n in range(19)], ("user", "the end"))
     place.work()
@@ -108,7 +108,7 @@ def test_a_line_of_a_summary_is_an_echo_only_once_it_was_there(place: Place) -> 
 
 
 def conclusions_of_agent(place: Place, content: str) -> list[str]:
-    sessions.update(place.rt, WHO, WORKSPACE, "s", None, {"reasoning": {"enabled": True}})
+    sessions.update(place.rt, PRINCIPAL, WORKSPACE, "s", None, {"reasoning": {"enabled": True}})
     place.say("s", ("agent", content))
     place.work()
     return place.texts("agent")

@@ -10,18 +10,18 @@ from typing import Any, NoReturn
 import pytest
 
 from memservice.domain import records as r
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.ids import new_uid
 from memservice.pipeline.deletion import erase
 from memservice.services import deletion
 from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.schema import BY_RECORD, TABLES
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.worker import runner
 from support.pipeline.everything import fill, indexed, rows
 from support.pipeline.fakes import Lengths, Outside
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Start = Callable[..., Place]
 
@@ -41,18 +41,18 @@ def test_a_session_goes_whole_and_nothing_else(place: Place) -> None:
     assert rows(place, session_key=doomed) == before
     pairs = (("alice", "alice"), ("scope.team", "bob"), ("alice", "bob"))
     assert [place.counted(*pair) for pair in pairs] == [50, 50, 2]
-    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
     place.work()
     assert rows(place, session_key=doomed) == {}
     assert rows(place, session_key=kept) == before
-    with place.rt.storage.read() as view:
-        assert view.sessions.by_key(doomed) is None
+    with place.rt.storage.read() as tx:
+        assert tx.sessions.by_key(doomed) is None
     assert [place.counted(*pair) for pair in pairs] == [25, 25, 1]
     gone = before["messages"] + before["conclusions"]
     assert indexed(place, 1)[0] == texts[0] - gone
-    with place.rt.storage.read() as view:
-        notes = view.rows.page(r.Metamessage)
-        leases = view.rows.page(r.Lease)
+    with place.rt.storage.read() as tx:
+        notes = tx.rows.page(r.Metamessage)
+        leases = tx.rows.page(r.Lease)
     assert len(notes) == 4 + 1, "a note of the user stays"
     assert [lease.unit.rpartition(":")[2] for lease in leases] == [str(kept)]
     task = only_task(place)
@@ -71,16 +71,16 @@ def test_a_workspace_goes_whole_and_nothing_else(place: Place) -> None:
     every = {spec.name for spec in TABLES if any(field.name == "workspace_key" for field in fields(spec.record))}
     assert rows(place, workspace_key=doomed).keys() == before.keys() == every, "the example has something in every table"
     for session in ("a", "b", "c"):
-        deletion.delete_session(place.rt, WHO, WORKSPACE, session)
-    deletion.delete_workspace(place.rt, WHO, WORKSPACE)
+        deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, session)
+    deletion.delete_workspace(place.rt, PRINCIPAL, WORKSPACE)
     place.work()
     assert rows(place, workspace_key=doomed).keys() == {"usage"}
     assert rows(place, workspace_key=kept) == before
     assert indexed(place, doomed) == (0, 0)
     assert indexed(place, kept) == texts
-    with place.rt.storage.read() as view:
-        assert view.workspaces.by_key(doomed) is None
-        assert view.workspaces.by_key(kept) is not None
+    with place.rt.storage.read() as tx:
+        assert tx.workspaces.by_key(doomed) is None
+        assert tx.workspaces.by_key(kept) is not None
     assert {task.state for task in place.tasks(outbox.ERASE)} == {"done"}
 
 
@@ -97,9 +97,9 @@ def counting(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int
     original = erase._erase
     take = erase._step
 
-    def counted(rt: Any, view: Any, doomed: Any, record: Any, found: Any) -> None:
+    def counted(rt: Any, tx: Any, doomed: Any, record: Any, found: Any) -> None:
         steps[-1] += len(found)
-        original(rt, view, doomed, record, found)
+        original(rt, tx, doomed, record, found)
 
     def step(*given: Any) -> Any:
         steps.append(0)
@@ -113,12 +113,12 @@ def counting(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_no_step_erases_more_than_it_may(place: Place, monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
-    monkeypatch.setattr(erase, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(erase, "BATCH_SIZE", 7)
     fill(place, WORKSPACE, "s")
     with counting(place, monkeypatch) as steps:
-        deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
+        deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
         if whole:
-            deletion.delete_workspace(place.rt, WHO, WORKSPACE)
+            deletion.delete_workspace(place.rt, PRINCIPAL, WORKSPACE)
         place.work()
     assert max(steps) == 7
     assert len(steps) > 20
@@ -133,11 +133,11 @@ class Crash(BaseException):
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_was_interrupted_goes_on(place: Place, monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
-    monkeypatch.setattr(erase, "ROWS_AT_ONCE", 40)
+    monkeypatch.setattr(erase, "BATCH_SIZE", 40)
     fill(place, WORKSPACE, "s")
-    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
     if whole:
-        deletion.delete_workspace(place.rt, WHO, WORKSPACE)
+        deletion.delete_workspace(place.rt, PRINCIPAL, WORKSPACE)
     unit = [unit for unit in place.ready() if unit.startswith("erase:")][-1]
     before = rows(place, workspace_key=1)
     commit = runner._commit
@@ -171,14 +171,14 @@ def test_what_was_interrupted_goes_on(place: Place, monkeypatch: pytest.MonkeyPa
 
 def test_erasing_twice_is_nothing(place: Place) -> None:
     key = fill(place, WORKSPACE, "s")
-    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
     place.work()
-    with place.rt.storage.read() as view:
-        (first,) = view.rows.page(r.Task, where(kind=outbox.ERASE))
+    with place.rt.storage.read() as tx:
+        (first,) = tx.rows.page(r.Task, equals(kind=outbox.ERASE))
     again = r.Task(
         uid=new_uid(), unit=first.unit, kind=first.kind, payload={"session": key}, not_before=place.clock(), created_at=place.clock()
     )
-    place.rt.storage.write(lambda view: view.tasks.add([again]))
+    place.rt.storage.write(lambda tx: tx.tasks.add([again]))
     place.work()
     assert [task.outcome for task in place.tasks(outbox.ERASE)] == [first.outcome, {}]
 
@@ -187,7 +187,7 @@ def test_an_active_session_is_never_erased(place: Place) -> None:
     (message, *_) = place.say("s", ("alice", "I like tea."))
     now, payload = place.clock(), {"session": message.session_key}
     task = r.Task(uid=new_uid(), unit="erase:x", kind=outbox.ERASE, payload=payload, not_before=now, created_at=now)
-    place.rt.storage.write(lambda view: view.tasks.add([task]))
+    place.rt.storage.write(lambda tx: tx.tasks.add([task]))
     place.work()
     assert place.texts("alice") == ["I like tea."]
 
@@ -197,7 +197,7 @@ def test_what_was_under_way_when_a_session_was_deleted_is_not_stored(place: Plac
 
     def delete_meanwhile(request: object) -> None:
         place.reasoner.act = None
-        deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
+        deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
 
     place.reasoner.act = delete_meanwhile
     place.run(place.unit())
@@ -211,7 +211,7 @@ def test_a_worker_whose_unit_was_erased_stores_nothing(place: Place) -> None:
 
     def erase_meanwhile(request: object) -> None:
         place.reasoner.act = None
-        deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
+        deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
         place.run("erase:session:1")
 
     place.reasoner.act = erase_meanwhile
@@ -226,14 +226,14 @@ def test_what_comes_during_the_last_step_is_erased_as_well(place: Place, monkeyp
     (message, *_) = place.say("s", ("alice", "I like tea."))
     place.work()
     (known,) = place.conclusions("alice")
-    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
     original = erase._erase
     late: list[r.Conclusion] = []
 
-    def arriving(rt: Any, view: View, doomed: Any, record: type[Any], found: Any) -> None:
-        original(rt, view, doomed, record, found)
+    def arriving(rt: Any, tx: Transaction, doomed: Any, record: type[Any], found: Any) -> None:
+        original(rt, tx, doomed, record, found)
         if record is r.Member and not late:
-            late.extend(view.conclusions.put([replace(known, key=0, uid=new_uid())]))
+            late.extend(tx.conclusions.put([replace(known, key=0, uid=new_uid())]))
 
     monkeypatch.setattr(erase, "_erase", arriving)
     place.work()
@@ -243,10 +243,10 @@ def test_what_comes_during_the_last_step_is_erased_as_well(place: Place, monkeyp
 
 
 def test_other_units_have_their_turn(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(erase, "ROWS_AT_ONCE", 5)
-    monkeypatch.setattr(runner, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(erase, "BATCH_SIZE", 5)
+    monkeypatch.setattr(runner, "TIME_SLICE_SECONDS", 0.0)
     fill(place, WORKSPACE, "s")
-    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
     place.say("other", ("carol", "I sing."))
     report = place.run("erase:session:1")
     assert (report.steps, report.done) == (1, 0)
@@ -264,13 +264,13 @@ def test_an_index_outside_is_told(start: Start) -> None:
         place.say(session, ("alice", f"I like {session}."), ("bob", f"I own {session}."))
     place.work()
     assert len(outside.rows) == 8
-    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
     place.work()
     assert {row.session for row in outside.rows.values()} == {2}
     assert len(outside.rows) == 4
     place.say("kept", ("alice", "I am not embedded yet."))
-    deletion.delete_session(place.rt, WHO, WORKSPACE, "kept")
-    deletion.delete_workspace(place.rt, WHO, WORKSPACE)
+    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "kept")
+    deletion.delete_workspace(place.rt, PRINCIPAL, WORKSPACE)
     place.work()
     assert outside.rows == {}
     assert rows(place, workspace_key=1) == {}
@@ -281,7 +281,7 @@ def test_an_index_outside_that_is_away_keeps_the_rows(start: Start, monkeypatch:
     place = start(Lengths("lengths-1", Capability.SEMANTIC), outside, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside")
     place.say("s", ("alice", "I like tea."))
     place.work()
-    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
 
     def away(*_: object) -> NoReturn:
         raise ConnectionError("away")

@@ -27,8 +27,8 @@ def costly(start: Start, **settings: str) -> Place:
 
 
 def waits(place: Place) -> bool:
-    with place.rt.storage.read() as view:
-        pending = [task for task in view.tasks.pending(place.tasks()[0].unit) if task.state == "pending"]
+    with place.rt.storage.read() as tx:
+        pending = [task for task in tx.tasks.pending(place.tasks()[0].unit) if task.state == "pending"]
     return bool(pending) and not place.ready()
 
 

@@ -15,7 +15,7 @@ from memservice.worker import (
     runner,
 )
 from memservice.worker.housekeeping import (
-    Tending,
+    Housekeeping,
     units_at_once,
 )
 from memservice.worker.polling import Worker
@@ -28,7 +28,7 @@ PATIENCE = 30.0
 
 def claim(place: Place, unit: str, minutes: float) -> None:
     """By a process of another machine, so that nobody here can know whether it is still there."""
-    place.rt.storage.write(lambda view: view.tasks.claim(unit, "elsewhere|1|1|x", place.clock(), minutes * 60))
+    place.rt.storage.write(lambda tx: tx.tasks.claim(unit, "elsewhere|1|1|x", place.clock(), minutes * 60))
 
 
 def test_a_claim_without_heartbeat_is_free_after_stale_session_timeout_minutes(start: Start) -> None:
@@ -38,8 +38,8 @@ def test_a_claim_without_heartbeat_is_free_after_stale_session_timeout_minutes(s
     taken: list[float] = []
 
     def note(request: object) -> None:
-        with place.rt.storage.read() as view:
-            taken.extend((lease.expires_at - place.clock()).total_seconds() for lease in view.tasks.leases())
+        with place.rt.storage.read() as tx:
+            taken.extend((lease.expires_at - place.clock()).total_seconds() for lease in tx.tasks.leases())
         raise SystemExit  # the process ends here
 
     place.reasoner.act = note
@@ -67,12 +67,12 @@ def test_stale_work_unit_cleanup_interval_seconds(start: Start, monkeypatch: pyt
         return 0
 
     monkeypatch.setattr(retention, "free_abandoned", free)
-    tends = Tending(place.rt)
+    tends = Housekeeping(place.rt)
     found = []
     for seconds in (0, 1, 58, 2):
         now[0] += seconds
         before = len(freed)
-        tends.look()
+        tends.run_due()
         found.append(len(freed) - before)
     assert found == looks
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import SUPERSEDED, Conclusion
 from memservice.domain.text.particulars import same_particulars
 from memservice.services.sessions import MemberConfig
@@ -49,8 +49,8 @@ def test_what_says_more_supersedes_what_was_held(place: Place) -> None:
     tell(place, "I am fond of plums from Zwetschgau.", "I am fond of green plums from Zwetschgau.")
     assert held(place) == [("I am fond of green plums from Zwetschgau.", 2)]
     assert (place.outcome("replaced"), place.outcome("stored"), place.counted("alice")) == (1, 2, 1)
-    with place.rt.storage.read() as view:
-        (old,) = view.rows.page(Conclusion, where(state=SUPERSEDED))
+    with place.rt.storage.read() as tx:
+        (old,) = tx.rows.page(Conclusion, equals(state=SUPERSEDED))
     assert old.content == "I am fond of plums from Zwetschgau."
     assert old.superseded_by == place.conclusions("alice")[0].key
     assert old.internal["superseded"]

@@ -14,7 +14,7 @@ from memservice.services.conclusions import ConclusionDraft
 from memservice.services.paging import Paging
 from memservice.services.sessions import MemberConfig
 from support.pipeline.fakes import Listener
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Start = Callable[..., Place]
 
@@ -27,8 +27,8 @@ def test_a_message_is_stored_as_the_listener_changed_it(start: Start) -> None:
     assert stored.content == "My number is [card], keep it."
     place.work()
     assert place.texts("alice") == ["My number is [card], keep it."]
-    with place.rt.storage.read() as view:
-        assert [message.content for message in view.rows.page(Message)] == ["My number is [card], keep it."]
+    with place.rt.storage.read() as tx:
+        assert [message.content for message in tx.rows.page(Message)] == ["My number is [card], keep it."]
 
 
 def test_a_message_that_a_listener_refuses_is_not_stored_nor_are_those_beside_it(start: Start) -> None:
@@ -42,7 +42,7 @@ def test_a_message_that_a_listener_refuses_is_not_stored_nor_are_those_beside_it
     place = start(listener)
     with pytest.raises(Refused, match="no secrets"):
         place.say("s", ("alice", "I like tea."), ("alice", "My secret is safe."))
-    assert messages.page(place.rt, WHO, WORKSPACE, "s", None, Paging(1, 50, False)).total == 0
+    assert messages.page(place.rt, PRINCIPAL, WORKSPACE, "s", None, Paging(1, 50, False)).total == 0
     assert place.tasks(None) == []
 
 
@@ -76,7 +76,7 @@ def test_a_listener_sees_what_is_about_to_be_stored_and_may_use_the_store(start:
 
     def look(conclusion: Conclusion) -> None:
         # Inside a transaction this would be a write inside a write.
-        place.rt.storage.write(lambda view: view.facts.set("listener", conclusion.content))
+        place.rt.storage.write(lambda tx: tx.facts.set("listener", conclusion.content))
         seen.append(conclusion)
 
     listener.on_conclusion = look
@@ -85,8 +85,8 @@ def test_a_listener_sees_what_is_about_to_be_stored_and_may_use_the_store(start:
     (conclusion,) = seen
     assert (conclusion.content, conclusion.observer, conclusion.observed, conclusion.session) == ("I like tea.", "alice", "alice", "s")
     assert conclusion.message_keys == [message.key]
-    with place.rt.storage.read() as view:
-        assert view.facts.get("listener") == "I like tea."
+    with place.rt.storage.read() as tx:
+        assert tx.facts.get("listener") == "I like tea."
 
 
 def test_a_listener_that_fails_fails_the_task_alone(start: Start) -> None:
@@ -112,7 +112,7 @@ def test_a_conclusion_of_a_caller_that_a_listener_refuses_refuses_the_request(st
     place.work()
     drafts = [ConclusionDraft("Alice sails", "alice", "alice"), ConclusionDraft("Her password is tea", "alice", "alice")]
     with pytest.raises(Refused, match="Conclusion 1 was refused"):
-        conclusions.create(place.rt, WHO, WORKSPACE, drafts)
+        conclusions.create(place.rt, PRINCIPAL, WORKSPACE, drafts)
     assert place.texts("alice") == ["I like tea."]
-    conclusions.create(place.rt, WHO, WORKSPACE, drafts[:1])
+    conclusions.create(place.rt, PRINCIPAL, WORKSPACE, drafts[:1])
     assert sorted(place.texts("alice")) == ["Alice sails", "I like tea."]

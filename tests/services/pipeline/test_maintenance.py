@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import DONE, FAILED, SUPERSEDED, Conclusion, Fact, IdempotencyKey, Message, Task
 from memservice.services import (
     conclusions,
     deletion,
 )
 from memservice.services.tasks import lease_owner
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.worker import retention
-from memservice.worker.housekeeping import Tending
-from support.pipeline.place import WHO, WORKSPACE, Place
+from memservice.worker.housekeeping import Housekeeping
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Start = Callable[..., Place]
 
@@ -31,7 +31,7 @@ Start = Callable[..., Place]
 def pass_time(place: Place, **by: float) -> None:
     """The clock runs that far, and does not jump."""
     place.clock.advance(**by)
-    place.rt.storage.write(lambda view: view.rows.delete(Fact, where(name=retention.FACT)))
+    place.rt.storage.write(lambda tx: tx.rows.delete(Fact, equals(name=retention.FACT)))
 
 
 def fail(request: object) -> None:
@@ -81,9 +81,9 @@ def test_what_users_wrote_is_not_left_in_the_file_after_its_workspace(place: Pla
     place.say("s", *[("alice", f"I keep zorbmarker{number} bees.") for number in range(50)])
     place.work()
     assert written() > 50
-    deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
+    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
     place.work()
-    deletion.delete_workspace(place.rt, WHO, WORKSPACE)
+    deletion.delete_workspace(place.rt, PRINCIPAL, WORKSPACE)
     place.work()
     retention.sweep(place.rt)
     assert written() == 0
@@ -101,25 +101,25 @@ def test_conclusions_that_users_deleted_are_erased_and_superseded_ones_kept(plac
     place.say("s", ("alice", "I like tea.\nI own a boat.\nI sing."))
     place.work()
     tea, boat, song = place.conclusions("alice")
-    conclusions.delete(place.rt, WHO, WORKSPACE, tea.uid)
-    place.rt.storage.write(lambda view: view.conclusions.put([replace(boat, state=SUPERSEDED, superseded_by=song.key)]))
+    conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, tea.uid)
+    place.rt.storage.write(lambda tx: tx.conclusions.put([replace(boat, state=SUPERSEDED, superseded_by=song.key)]))
     place.clock.advance(minutes=4.9)
     assert retention.sweep(place.rt).total() == 0
     place.clock.advance(minutes=0.2)
     assert retention.sweep(place.rt)["deleted conclusions"] == 1
-    with place.rt.storage.read() as view:
-        assert {row.uid for row in view.rows.page(Conclusion)} == {boat.uid, song.uid}
+    with place.rt.storage.read() as tx:
+        assert {row.uid for row in tx.rows.page(Conclusion)} == {boat.uid, song.uid}
 
 
 def test_one_process_sweeps_at_a_time(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     place.work()
     place.clock.advance(hours=13)
-    lease = place.rt.storage.write(lambda view: view.tasks.claim(retention.UNIT, "another", place.clock(), 60))
+    lease = place.rt.storage.write(lambda tx: tx.tasks.claim(retention.UNIT, "another", place.clock(), 60))
     assert lease is not None
     assert retention.sweep(place.rt).total() == 0
     assert len(place.tasks()) == 1
-    place.rt.storage.write(lambda view: view.tasks.release(lease))
+    place.rt.storage.write(lambda tx: tx.tasks.release(lease))
     assert retention.sweep(place.rt).total() == 1
 
 
@@ -141,10 +141,10 @@ def test_leases_of_ended_processes_of_this_machine_are_freed_and_no_others(place
     others = {f"{machine}|{ended_pid}|1|x" for machine in elsewhere}
     there = {mine, parent, *others, "somebody", f"{here}|none|1|x", f"{here}|{ended_pid}"}
     for number, name in enumerate(sorted(gone | there)):
-        place.rt.storage.write(lambda view, n=number, o=name: view.tasks.claim(f"unit:{n}", o, place.clock(), 60))  # type: ignore[misc]
+        place.rt.storage.write(lambda tx, n=number, o=name: tx.tasks.claim(f"unit:{n}", o, place.clock(), 60))  # type: ignore[misc]
     assert retention.free_abandoned(place.rt) == len(gone)
-    with place.rt.storage.read() as view:
-        assert {lease.owner for lease in view.tasks.leases()} == there
+    with place.rt.storage.read() as tx:
+        assert {lease.owner for lease in tx.tasks.leases()} == there
     assert retention.free_abandoned(place.rt) == 0
     lease_owner.ended(mine)
     assert retention.free_abandoned(place.rt) == 1
@@ -180,7 +180,7 @@ def test_a_unit_of_an_ended_process_is_taken_over_at_once(place: Place, ended_pi
     place.say("s", ("alice", "I like tea."))
     unit = place.unit()
     dead = f"{lease_owner._machine()}|{ended_pid}|1|x"
-    place.rt.storage.write(lambda view: view.tasks.claim(unit, dead, place.clock(), 300))
+    place.rt.storage.write(lambda tx: tx.tasks.claim(unit, dead, place.clock(), 300))
     assert place.work() == []
     retention.free_abandoned(place.rt)
     place.work()
@@ -189,20 +189,20 @@ def test_a_unit_of_an_ended_process_is_taken_over_at_once(place: Place, ended_pi
 
 def test_every_kind_is_erased_by_portions_and_in_turns(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """No transaction holds the only lock of a SQLite store for long, and other work need not wait until all is erased."""
-    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(retention, "BATCH_SIZE", 3)
     place = start()
     stored = [
         [Task(uid=f"{state} {n}", kind="k", unit="u", state=state, finished_at=place.clock(), **times(place)) for n in range(7)]
         for state in (DONE, FAILED)
     ]
-    place.rt.storage.write(lambda view: [view.tasks.add(tasks) for tasks in stored])
+    place.rt.storage.write(lambda tx: [tx.tasks.add(tasks) for tasks in stored])
     said = place.say("s", ("alice", "I like tea."))[0]
-    place.rt.storage.write(lambda view: view.rows.put([key(place, said, n) for n in range(7)]))
+    place.rt.storage.write(lambda tx: tx.rows.put([key(place, said, n) for n in range(7)]))
     most: list[int] = []
     delete = place.rt.storage.write
     place.clock.advance(days=31)
 
-    def counted(fn: Callable[[View], Any]) -> Any:
+    def counted(fn: Callable[[Transaction], Any]) -> Any:
         result = delete(fn)
         if isinstance(result, int) and not isinstance(result, bool):
             most.append(result)
@@ -220,16 +220,16 @@ def test_every_kind_is_erased_by_portions_and_in_turns(start: Start, monkeypatch
 
 
 def test_a_long_purge_goes_on_at_the_next_look(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(retention, "BATCH_SIZE", 3)
     monkeypatch.setattr(retention, "TURN_SECONDS", 0.0)
     place = start()
     tasks = [Task(uid=str(n), kind="k", unit="u", state=DONE, finished_at=place.clock(), **times(place)) for n in range(7)]
-    place.rt.storage.write(lambda view: view.tasks.add(tasks))
+    place.rt.storage.write(lambda tx: tx.tasks.add(tasks))
     place.clock.advance(days=1)
-    tending = Tending(place.rt)
+    housekeeping = Housekeeping(place.rt)
     left = []
     for _ in range(4):
-        tending.look()
+        housekeeping.run_due()
         left.append(len(place.tasks(None)))
     assert left == [4, 1, 0, 0]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from memservice.services import sessions
 from memservice.services.sessions import MemberConfig
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Start = Callable[..., Place]
 
@@ -26,15 +26,15 @@ def test_numbers_of_each_session_lie_under_its_uid(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     place.work()
     place.say("t", ("alice", "I own a boat."), ("bob", "I sing."))
-    uids = {name: sessions.get_or_create(place.rt, WHO, WORKSPACE, name)[0].uid for name in ("s", "t")}
+    uids = {name: sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, name)[0].uid for name in ("s", "t")}
     found = place.status().sessions
     assert found is not None
     assert {uid: (part.session_id, part.total, part.completed, part.pending) for uid, part in found.items()} == {
         uids["s"]: (uids["s"], 1, 1, 0),
         uids["t"]: (uids["t"], 2, 0, 2),
     }
-    assert place.counts(session="t") == (2, 0, 0, 2)
-    assert place.status(session="t").sessions is None
+    assert place.counts(session_id="t") == (2, 0, 0, 2)
+    assert place.status(session_id="t").sessions is None
 
 
 def test_observers_and_senders_are_alternatives(place: Place) -> None:
@@ -44,8 +44,8 @@ def test_observers_and_senders_are_alternatives(place: Place) -> None:
     assert place.counts(observer="bob") == (3, 0, 0, 3), "of himself, and of the two others"
     assert place.counts(observer="alice") == (1, 0, 0, 1)
     assert place.counts(observer="alice", sender="carol") == (2, 0, 0, 2)
-    assert place.counts(observer="nobody") == place.counts(session="nowhere") == (0, 0, 0, 0)
-    assert place.counts(observer="", sender="", session="") == (3, 0, 0, 3)
+    assert place.counts(observer="nobody") == place.counts(session_id="nowhere") == (0, 0, 0, 0)
+    assert place.counts(observer="", sender="", session_id="") == (3, 0, 0, 3)
 
 
 def test_what_backs_off_is_pending_and_what_rests_is_completed(start: Start) -> None:
@@ -66,16 +66,16 @@ def test_what_backs_off_is_pending_and_what_rests_is_completed(start: Start) -> 
 def test_a_lease_that_ran_out_counts_for_nothing(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     unit = place.unit()
-    place.rt.storage.write(lambda view: view.tasks.claim(unit, "somebody", place.clock(), 60))
+    place.rt.storage.write(lambda tx: tx.tasks.claim(unit, "somebody", place.clock(), 60))
     assert place.counts() == (1, 0, 1, 0)
     place.clock.advance(seconds=61)
     assert place.counts() == (1, 0, 0, 1)
 
 
 def test_summaries_count_and_the_services_own_work_does_not(place: Place) -> None:
-    sessions.get_or_create(place.rt, WHO, WORKSPACE, "s", None, {"reasoning": {"enabled": False}})
+    sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "s", None, {"reasoning": {"enabled": False}})
     place.say("s", *[("alice", f"m{n}") for n in range(20)])
-    sessions.get_or_create(place.rt, WHO, WORKSPACE, "s", scope_names=["team"])
+    sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "s", scope_names=["team"])
     assert len(place.tasks("scope_backfill")) == 1
     assert place.counts() == (1, 0, 0, 1)
     place.work()

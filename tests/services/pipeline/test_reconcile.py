@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.records import Conclusion, Space, Task
 from memservice.pipeline.indexing import reconcile
 from memservice.services import conclusions
@@ -21,9 +21,9 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Pooled, PoolState
 from memservice.spi.vectors import VectorHit, VectorRow
 from memservice.telemetry.events import SyncVectorsCompleted
-from memservice.worker.housekeeping import Tending
+from memservice.worker.housekeeping import Housekeeping
 from support.pipeline.fakes import Lengths, Outside
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Start = Callable[..., Place]
 PAIR = {"observer": "alice", "observed": "alice"}
@@ -67,13 +67,13 @@ def live(place: Place) -> set[int]:
 
 
 def texts(place: Place, query: str) -> list[str]:
-    return [found.content for found in conclusions.query(place.rt, WHO, WORKSPACE, query, 5, filters=PAIR)]
+    return [found.content for found in conclusions.query(place.rt, PRINCIPAL, WORKSPACE, query, 5, filters=PAIR)]
 
 
 def test_what_agrees_is_left_alone(place: Place, index: Outside) -> None:
     events = told(place)
     compare(place)
-    assert (place.tasks(outbox.MEND), events) == ([], [])
+    assert (place.tasks(outbox.REPAIR), events) == ([], [])
 
 
 def test_missing_vectors_are_made_and_orphans_taken_out(place: Place, index: Outside) -> None:
@@ -84,7 +84,7 @@ def test_missing_vectors_are_made_and_orphans_taken_out(place: Place, index: Out
     index.rows[space, 9_999] = VectorRow(9_999, "x", orphan.vector)
     compare(place)
     assert keys(index) == live(place)
-    (task,) = place.tasks(outbox.MEND)
+    (task,) = place.tasks(outbox.REPAIR)
     assert (task.state, task.outcome["synced"], task.outcome["cleaned"]) == ("done", 2, 1)
     assert task.unit == place.tasks(outbox.EMBED)[0].unit
     (event,) = events
@@ -92,37 +92,37 @@ def test_missing_vectors_are_made_and_orphans_taken_out(place: Place, index: Out
     assert (event.message_embeddings_synced, event.message_embeddings_failed) == (0, 0)
     assert event.total_duration_ms > 0
     compare(place)
-    assert len(place.tasks(outbox.MEND)) == 1
+    assert len(place.tasks(outbox.REPAIR)) == 1
 
 
 def test_an_index_that_lost_everything_is_filled_again_in_portions(place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconcile, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(reconcile, "BATCH_SIZE", 2)
     monkeypatch.setattr("memservice.pipeline.indexing.embed.MAX_ROWS", 1)
     index.rows.clear()
     compare(place)
     assert keys(index) == live(place)
-    assert [len(task.payload["keys"]) for task in place.tasks(outbox.MEND)] == [1, 1], "what is left of them: the last step's"
+    assert [len(task.payload["keys"]) for task in place.tasks(outbox.REPAIR)] == [1, 1], "what is left of them: the last step's"
     assert place.outcome("synced") == 3
 
 
 def test_a_side_that_is_ahead_waits_for_the_other(place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
     """Portions of both sides end at different keys where one side lacks some: beyond the lower end nothing is known."""
-    monkeypatch.setattr(reconcile, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(reconcile, "BATCH_SIZE", 2)
     (space_key, _), (_, second), (_, third) = sorted(index.rows)
-    with place.rt.storage.read() as view:
-        (space,) = [space for space in view.rows.page(Space) if space.key == space_key]
+    with place.rt.storage.read() as tx:
+        (space,) = [space for space in tx.rows.page(Space) if space.key == space_key]
     without = index.rows.pop((space_key, second))
     assert reconcile.compare(place.rt, space, 0) == reconcile.Compared([second], [], second), "the third has a row further on"
     index.rows[space_key, second] = without
-    place.rt.storage.write(lambda view: view.rows.delete(Conclusion, where(key=second)))
+    place.rt.storage.write(lambda tx: tx.rows.delete(Conclusion, equals(key=second)))
     assert reconcile.compare(place.rt, space, 0) == reconcile.Compared([], [second], second), "the third has a vector further on"
     assert reconcile.compare(place.rt, space, second) == reconcile.Compared([], [], None)
     assert third in keys(index)
 
 
 def test_a_round_goes_on_where_it_was(place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconcile, "ROWS_AT_ONCE", 1)
-    monkeypatch.setattr(reconcile, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(reconcile, "BATCH_SIZE", 1)
+    monkeypatch.setattr(reconcile, "TIME_SLICE_SECONDS", 0.0)
     real, steps = reconcile._step, []
 
     def one_step(rt: Any, progress: Any) -> Any:
@@ -134,8 +134,8 @@ def test_a_round_goes_on_where_it_was(place: Place, index: Outside, monkeypatch:
     place.clock.advance(seconds=INTERVAL)
     assert reconcile.look(place.rt) == 0.0
     assert len(steps) == 1
-    with place.rt.storage.read() as view:
-        kept = json.loads(view.facts.get(reconcile.FACT) or "")
+    with place.rt.storage.read() as tx:
+        kept = json.loads(tx.facts.get(reconcile.FACT) or "")
     assert (kept["ended"], kept["after"]) == (None, min(live(place)))
     while reconcile.look(place.rt) == 0.0:
         pass
@@ -145,11 +145,11 @@ def test_a_round_goes_on_where_it_was(place: Place, index: Outside, monkeypatch:
 def test_only_one_process_compares(place: Place, index: Outside) -> None:
     index.rows.clear()
     place.clock.advance(seconds=INTERVAL)
-    lease = place.rt.storage.write(lambda view: view.tasks.claim(reconcile.UNIT, "another", place.clock(), 60))
+    lease = place.rt.storage.write(lambda tx: tx.tasks.claim(reconcile.UNIT, "another", place.clock(), 60))
     assert lease is not None
     assert reconcile.look(place.rt) == INTERVAL
-    assert place.tasks(outbox.MEND) == []
-    place.rt.storage.write(lambda view: view.tasks.release(lease))
+    assert place.tasks(outbox.REPAIR) == []
+    place.rt.storage.write(lambda tx: tx.tasks.release(lease))
     compare(place)
     assert keys(index) == live(place)
 
@@ -158,41 +158,41 @@ def test_between_rounds_nothing_is_asked(place: Place, index: Outside) -> None:
     compare(place)
     asked = index.asked
     assert 0 < reconcile.look(place.rt) <= INTERVAL
-    tending = Tending(place.rt)
-    tending.look()
-    tending.look()
+    housekeeping = Housekeeping(place.rt)
+    housekeeping.run_due()
+    housekeeping.run_due()
     assert index.asked == asked
 
 
 def test_rows_whose_task_is_pending_are_not_missing(place: Place, index: Outside) -> None:
     index.away = True
-    conclusions.create(place.rt, WHO, WORKSPACE, [ConclusionDraft("Alice sings.", "alice", "alice")])
+    conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("Alice sings.", "alice", "alice")])
     place.work()
     assert place.tasks(outbox.EMBED, state="pending")
     index.away = False
     place.clock.advance(seconds=1)
     while reconcile.look(place.rt) == 0.0:
         pass
-    assert place.tasks(outbox.MEND) == []
+    assert place.tasks(outbox.REPAIR) == []
 
 
 def test_a_row_that_came_back_to_life_keeps_its_vector(place: Place, index: Outside) -> None:
     (space,) = {space for space, _ in index.rows}
     some = sorted(keys(index))
-    task = outbox.mend(place.rt, "conclusion", place.tasks(outbox.EMBED)[0].workspace_key or 0, [], some)
-    place.rt.storage.write(lambda view: view.tasks.add([task]))
+    task = outbox.repair(place.rt, "conclusion", place.tasks(outbox.EMBED)[0].workspace_key or 0, [], some)
+    place.rt.storage.write(lambda tx: tx.tasks.add([task]))
     place.work()
     assert sorted(keys(index)) == some
     assert {place for place, _ in index.rows} == {space}
 
 
 def test_texts_in_which_the_embedder_finds_nothing_are_not_missing(place: Place, index: Outside) -> None:
-    conclusions.create(place.rt, WHO, WORKSPACE, [ConclusionDraft("!!!", "alice", "alice")])
+    conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("!!!", "alice", "alice")])
     place.work()
     assert len(live(place)) == 4
     assert len(index.rows) == 3
     compare(place)
-    assert place.tasks(outbox.MEND) == []
+    assert place.tasks(outbox.REPAIR) == []
 
 
 def test_rows_that_an_embedder_missed_are_mended_inside_the_storage_too(start: Start) -> None:
@@ -207,8 +207,8 @@ def test_rows_that_an_embedder_missed_are_mended_inside_the_storage_too(start: S
     events = told(place)
     embedder.fails = 0
     compare(place)
-    with place.rt.storage.read() as view:
-        assert [place.rt.vectors.count(view, space) for space in view.rows.page(Space)] == [2, 2]
+    with place.rt.storage.read() as tx:
+        assert [place.rt.vectors.count(tx, space) for space in tx.rows.page(Space)] == [2, 2]
     assert sorted((event.documents_synced, event.message_embeddings_synced) for event in events) == [(0, 1), (1, 0)]
 
 
@@ -229,7 +229,7 @@ def test_what_cannot_be_mended_is_told(start: Start, index: Outside) -> None:
 
 def test_while_the_index_is_away_writes_go_on_and_text_answers(place: Place, index: Outside) -> None:
     index.away = True
-    conclusions.create(place.rt, WHO, WORKSPACE, [ConclusionDraft("Alice sings.", "alice", "alice")])
+    conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("Alice sings.", "alice", "alice")])
     place.say("s", ("alice", "I keep bees."))
     place.work()
     assert "I keep bees." in place.texts("alice")
@@ -237,7 +237,7 @@ def test_while_the_index_is_away_writes_go_on_and_text_answers(place: Place, ind
     pending = place.tasks(outbox.EMBED, state="pending")
     assert pending
     assert pending[0].last_error == "IndexUnavailable: the index is away"
-    conclusions.delete(place.rt, WHO, WORKSPACE, place.conclusions("alice")[0].uid)
+    conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, place.conclusions("alice")[0].uid)
     place.work()
     for _ in range(40):  # far longer than a task that fails by itself is tried
         place.clock.advance(seconds=61)
@@ -257,7 +257,7 @@ def test_an_index_that_is_away_is_not_asked_by_every_search(place: Place, index:
         assert texts(place, "tea")
     assert index.asked == before + 1
     index.away = False
-    circuit_breaker.of(place.rt).answered("the vector index")
+    circuit_breaker.of(place.rt).record_success("the vector index")
     texts(place, "tea")
     assert index.asked > before + 1
 
@@ -312,7 +312,7 @@ def test_a_round_that_meets_an_index_that_is_away_is_tried_again_later(
     index.away = True
     compare(place)
     assert "the index is away" in caplog.text
-    assert place.tasks(outbox.MEND) == []
+    assert place.tasks(outbox.REPAIR) == []
     index.away = False
     compare(place)
     assert keys(index) == live(place)

@@ -15,7 +15,7 @@ from memservice.operations import (
     doctor,
     reembed,
 )
-from memservice.pipeline.handler import LONGEST_BACKOFF_SECONDS
+from memservice.pipeline.handler import MAX_BACKOFF_SECONDS
 from memservice.runtime import Runtime
 from memservice.services import (
     conclusions,
@@ -30,7 +30,7 @@ from memservice.spi.embedding import Purpose
 from memservice.spi.llm import ModelFailure
 from memservice.spi.providers import EmbedderProvider
 from support.pipeline.fakes import Outside
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
@@ -85,8 +85,8 @@ class Both:
 
 
 def workspace(rt: Runtime) -> Workspace:
-    (place,) = reembed.chosen(rt, [WORKSPACE])
-    return place
+    (workspace,) = reembed.chosen(rt, [WORKSPACE])
+    return workspace
 
 
 def build(rt: Runtime, name: str) -> dict[Kind, tuple[str | None, int]]:
@@ -109,30 +109,30 @@ def move(rt: Runtime, name: str) -> dict[Kind, tuple[str | None, int]]:
 
 def spaces(rt: Runtime) -> list[tuple[str, str, str, int]]:
     """Kind, embedder, state and number of vectors of each space."""
-    with rt.storage.read() as view:
-        found = view.rows.page(Space)
-        inside = [rt.vectors.count(view, space) for space in found] if rt.vectors_transactional else []
+    with rt.storage.read() as tx:
+        found = tx.rows.page(Space)
+        inside = [rt.vectors.count(tx, space) for space in found] if rt.vectors_transactional else []
     inside = inside or [rt.vectors.count(None, space) for space in found]
     return sorted((space.kind, space.embedder, space.state, number) for space, number in zip(found, inside, strict=True))
 
 
 def held(rt: Runtime, kind: str) -> set[int]:
     """Keys of the rows that have a vector in the active space."""
-    with rt.storage.read() as view:
-        space = view.spaces.active(workspace(rt).key, kind)
+    with rt.storage.read() as tx:
+        space = tx.spaces.active(workspace(rt).key, kind)
         assert space is not None
         if rt.vectors_transactional:
-            return set(rt.vectors.keys(view, space))
+            return set(rt.vectors.keys(tx, space))
     return set(rt.vectors.keys(None, space))
 
 
 def all_rows(rt: Runtime, record: type[Message] | type[Conclusion]) -> set[int]:
-    with rt.storage.read() as view:
-        return {row.key for row in view.rows.page(record)}
+    with rt.storage.read() as tx:
+        return {row.key for row in tx.rows.page(record)}
 
 
 def asked(place: Place, query: str = "tea") -> list[str]:
-    return [found.content for found in conclusions.query(place.rt, WHO, WORKSPACE, query, 5, filters=PAIR)]
+    return [found.content for found in conclusions.query(place.rt, PRINCIPAL, WORKSPACE, query, 5, filters=PAIR)]
 
 
 def test_a_workspace_moves_to_an_embedder_that_understands_and_messages_get_vectors(start: Start) -> None:
@@ -166,7 +166,7 @@ def test_the_other_way_round_messages_lose_theirs(start: Start) -> None:
     assert moved == {"message": ("letters-1", 0), "conclusion": ("letters-1", 1)}
     assert spaces(place.rt) == [("conclusion", hashed, "active", 1)]
     assert asked(place) == ["I like tea."]
-    assert [m.content for m in search.search(place.rt, WHO, WORKSPACE, "tea")] == ["I like tea."]
+    assert [m.content for m in search.search(place.rt, PRINCIPAL, WORKSPACE, "tea")] == ["I like tea."]
 
 
 def test_moving_again_changes_nothing_and_makes_up_for_what_is_missing(start: Start) -> None:
@@ -178,16 +178,16 @@ def test_moving_again_changes_nothing_and_makes_up_for_what_is_missing(start: St
     assert move(place.rt, "letters") == {}
     assert len(letters.asked) == 2
     first = min(held(place.rt, "conclusion"))
-    with place.rt.storage.read() as view:
-        space = view.spaces.active(workspace(place.rt).key, "conclusion")
+    with place.rt.storage.read() as tx:
+        space = tx.spaces.active(workspace(place.rt).key, "conclusion")
     assert space is not None
-    place.rt.storage.write(lambda view: place.rt.vectors.delete(view, space, [first]))
+    place.rt.storage.write(lambda tx: place.rt.vectors.delete(tx, space, [first]))
     assert settle(place.rt, "letters") == 1
     assert held(place.rt, "conclusion") == all_rows(place.rt, Conclusion)
 
 
 def test_what_broke_off_goes_on_where_it_was(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reembed, "ROWS_AT_ONCE", 4)
+    monkeypatch.setattr(reembed, "BATCH_SIZE", 4)
     letters = Letters("letters", 7, INLINE)
     place = start(letters)
     place.say("s", *(("alice", f"I own {number} boats.") for number in range(10)))
@@ -214,7 +214,7 @@ def test_what_broke_off_goes_on_where_it_was(start: Start, monkeypatch: pytest.M
 
 
 def test_what_is_written_while_it_moves_is_there_afterwards(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reembed, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(reembed, "BATCH_SIZE", 3)
     letters = Letters("letters", 7, INLINE, SEMANTIC)
     place = start(letters)
     place.say("s", *(("alice", f"I own {number} boats.") for number in range(10)))
@@ -226,10 +226,10 @@ def test_what_is_written_while_it_moves_is_there_afterwards(start: Start, monkey
         if written < 5:
             written += 1
             draft = ConclusionDraft(f"Alice has {written} cats.", "alice", "alice")
-            conclusions.create(place.rt, WHO, WORKSPACE, [draft])
+            conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [draft])
             place.say("s", ("bob", f"Hello number {written}."))
             if written == 3:
-                conclusions.delete(place.rt, WHO, WORKSPACE, place.conclusions("alice")[0].uid)
+                conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, place.conclusions("alice")[0].uid)
 
     letters.act = meanwhile
     move(place.rt, "letters")
@@ -247,11 +247,11 @@ def test_a_row_that_was_stored_just_before_the_change_gets_its_vector_after_it(s
     place.say("s", ("alice", "I like tea.\nI own a boat."))
     place.work()
     build(place.rt, "letters")
-    with place.rt.storage.read() as view:
-        new = view.spaces.active(workspace(place.rt).key, "conclusion")
+    with place.rt.storage.read() as tx:
+        new = tx.spaces.active(workspace(place.rt).key, "conclusion")
     assert new is not None
     late = place.conclusions("alice")[0].key
-    place.rt.storage.write(lambda view: place.rt.vectors.delete(view, new, [late]))
+    place.rt.storage.write(lambda tx: place.rt.vectors.delete(tx, new, [late]))
     assert "I like tea." in asked(place), "found by its text until then"
     assert settle(place.rt, "letters") == 1
     assert held(place.rt, "conclusion") == all_rows(place.rt, Conclusion)
@@ -276,14 +276,14 @@ def test_a_task_that_was_under_way_when_the_spaces_changed_places_makes_the_new_
     assert settle(place.rt, "letters") == 0, "the row had been there when the last one was looked for"
     failed = [task for task in place.tasks(outbox.EMBED) if task.attempts]
     assert ["SpaceReplaced" in (task.last_error or "") for task in failed] == [True]
-    place.clock.advance(seconds=LONGEST_BACKOFF_SECONDS * 2)
+    place.clock.advance(seconds=MAX_BACKOFF_SECONDS * 2)
     place.work()
     assert {task.state for task in place.tasks(outbox.EMBED)} == {"done"}
     assert spaces(place.rt) == [("conclusion", "letters-1", "active", 2)]
 
 
 def test_an_index_outside_the_store(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reembed, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(reembed, "BATCH_SIZE", 3)
     index, letters = Outside(), Letters("letters", 7, SEMANTIC)
     place = start(index, letters, VECTOR_STORE_TYPE="outside")
     place.say("s", *(("alice", f"I own {number} boats.") for number in range(7)))
@@ -293,7 +293,7 @@ def test_an_index_outside_the_store(start: Start, monkeypatch: pytest.MonkeyPatc
     def meanwhile(texts: Sequence[str]) -> None:
         letters.act = lambda texts: None
         # Of the very batch that is in hand: it was read, and will be stored.
-        conclusions.delete(place.rt, WHO, WORKSPACE, doomed.uid)
+        conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, doomed.uid)
 
     letters.act = lambda texts: meanwhile(texts) if doomed.content in texts and len(letters.asked) >= 7 else None
     move(place.rt, "letters")
@@ -369,7 +369,7 @@ def test_an_embedder_that_is_away_is_waited_for(start: Start, monkeypatch: pytes
 
 
 def test_a_workspace_that_is_deleted_meanwhile(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reembed, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(reembed, "BATCH_SIZE", 2)
     letters = Letters("letters", 7, INLINE)
     place = start(letters)
     place.say("s", *(("alice", f"I own {number} boats.") for number in range(6)))
@@ -377,9 +377,9 @@ def test_a_workspace_that_is_deleted_meanwhile(start: Start, monkeypatch: pytest
 
     def delete(texts: Sequence[str]) -> None:
         letters.act = lambda texts: None
-        deletion.delete_session(place.rt, WHO, WORKSPACE, "s")
+        deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
         place.work()
-        deletion.delete_workspace(place.rt, WHO, WORKSPACE)
+        deletion.delete_workspace(place.rt, PRINCIPAL, WORKSPACE)
         place.work()
 
     letters.act = delete
@@ -422,9 +422,9 @@ def test_vectors_of_two_embedders_never_meet(start: Start) -> None:
             build(place.rt, "new")
 
     old.act = change
-    assert [m.content for m in search.search(place.rt, WHO, WORKSPACE, "tea")] == ["I like tea."]
+    assert [m.content for m in search.search(place.rt, PRINCIPAL, WORKSPACE, "tea")] == ["I like tea."]
     assert seen == [], "a vector by the old embedder is not compared with those of the new one"
-    search.search(place.rt, WHO, WORKSPACE, "tea")
+    search.search(place.rt, PRINCIPAL, WORKSPACE, "tea")
     assert [embedder for embedder, _ in seen] == ["new-1"]
 
 
@@ -434,7 +434,7 @@ def test_spaces_that_are_being_built_are_not_asked(start: Start) -> None:
     place.work()
     key = workspace(place.rt).key
     other = Space(workspace_key=key, kind="message", embedder="letters-1", dimension=7, state=BUILDING, created_at=place.clock())
-    place.rt.storage.write(lambda view: view.spaces.save(other))
-    with place.rt.storage.read() as view:
-        assert view.spaces.active(key, "message") is None
-        assert [space.state for space in view.spaces.of_workspace(key)] == [ACTIVE, BUILDING]
+    place.rt.storage.write(lambda tx: tx.spaces.save(other))
+    with place.rt.storage.read() as tx:
+        assert tx.spaces.active(key, "message") is None
+        assert [space.state for space in tx.spaces.of_workspace(key)] == [ACTIVE, BUILDING]

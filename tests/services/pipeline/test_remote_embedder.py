@@ -19,7 +19,7 @@ from memservice.services.tasks import outbox
 from memservice.spi.llm import ModelCall
 from support.models.scripted import KEY, Handler, Request, Server, scripted
 from support.models.vectors import openai_vectors
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Start = Callable[..., Place]
 
@@ -44,12 +44,12 @@ def remote(endpoint: Server) -> dict[str, str]:
 
 
 def found(place: Place, query: str) -> list[str]:
-    return [message.content for message in search.search(place.rt, WHO, WORKSPACE, query)]
+    return [message.content for message in search.search(place.rt, PRINCIPAL, WORKSPACE, query)]
 
 
 def spaces(place: Place) -> list[tuple[str, str, int]]:
-    with place.rt.storage.read() as view:
-        return sorted((space.kind, space.embedder, space.dimension) for space in view.rows.page(Space))
+    with place.rt.storage.read() as tx:
+        return sorted((space.kind, space.embedder, space.dimension) for space in tx.rows.page(Space))
 
 
 def test_what_is_stored_while_the_embedder_is_away_gets_its_vectors_later(start: Start, endpoint: Server) -> None:
@@ -92,7 +92,7 @@ def test_a_query_waits_so_long_and_no_longer(start: Start, endpoint: Server) -> 
     assert endpoint.left.wait(10), "nothing goes on waiting for it, and it would never have answered"
     endpoint.then(away)
     pair = {"observer": "alice", "observed": "alice"}
-    kept = conclusions.query(place.rt, WHO, WORKSPACE, "tortoise", 5, distance=0.3, filters=pair)
+    kept = conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "tortoise", 5, distance=0.3, filters=pair)
     assert [c.content for c in kept] == ["I adopted a tortoise."], "a bound on the distance cannot hide what text finds meanwhile"
 
 
@@ -116,7 +116,7 @@ def test_an_embedder_that_hangs_costs_one_query_its_wait_and_not_each(
     assert min(took[1:]) < 0.5, "the others do not wait; on a busy machine one of them may take as long all the same"
     assert len(endpoint.requests) == asked + 1
     endpoint.then(openai_vectors)
-    now[0] += circuit_breaker.REST_SECONDS
+    now[0] += circuit_breaker.OPEN_SECONDS
     for _ in range(2):
         assert found(place, "tortoises") == ["I adopted a tortoise."]
     assert len(endpoint.requests) == asked + 3, "asked again, and as ever once it answered"
@@ -139,7 +139,7 @@ def test_another_embedder_leaves_the_vectors_that_are_there_alone(start: Start, 
     sent = [text for request in endpoint.requests for text in request.body["input"]]
     assert "I own a boat." in sent
     pair = {"observer": "alice", "observed": "alice"}
-    assert [c.content for c in conclusions.query(second.rt, WHO, WORKSPACE, "boats", 1, filters=pair)] == ["I own a boat."]
+    assert [c.content for c in conclusions.query(second.rt, PRINCIPAL, WORKSPACE, "boats", 1, filters=pair)] == ["I own a boat."]
     assert f"some vectors are by the embedder {place.rt.embedder.id}" in caplog.text
 
 

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import pytest
 
 from memservice.domain.errors import Unavailable
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Lease, Task
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.testing.storage.base import together
 from memservice.worker import retention
 from memservice.worker.runner import RunReport
@@ -32,8 +32,8 @@ class Crash(BaseException):
 
 
 def leases(place: Place) -> list[Lease]:
-    with place.rt.storage.read() as view:
-        return view.tasks.leases()
+    with place.rt.storage.read() as tx:
+        return tx.tasks.leases()
 
 
 def lease_of(place: Place, unit: str) -> Lease:
@@ -105,7 +105,7 @@ def test_a_holder_that_lost_its_lease_records_no_failure_either(place: Place) ->
 
     def lose_and_fail(request: object) -> None:
         place.clock.advance(minutes=6)
-        place.rt.storage.write(lambda view: view.tasks.claim(unit, "somebody else", place.clock(), 60))
+        place.rt.storage.write(lambda tx: tx.tasks.claim(unit, "somebody else", place.clock(), 60))
         raise RuntimeError("too late to tell")
 
     place.reasoner.act = lose_and_fail
@@ -119,7 +119,7 @@ def test_a_holder_that_lost_its_lease_records_no_failure_either(place: Place) ->
 def test_a_lease_that_ran_out_is_taken_over_with_a_higher_number(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     unit = place.unit()
-    claim = place.rt.storage.write(lambda view: view.tasks.claim(unit, "gone", place.clock(), 300))
+    claim = place.rt.storage.write(lambda tx: tx.tasks.claim(unit, "gone", place.clock(), 300))
     assert claim is not None
     assert place.run(unit).claimed is False
     numbers: list[int] = []
@@ -232,7 +232,7 @@ def test_a_kind_of_task_that_nobody_knows_fails_visibly(start: Start) -> None:
     place = start(WORKER_MAX_ATTEMPTS="1")
     now = place.clock()
     task = Task(uid=new_uid(), unit="mystery:1", kind="mystery", not_before=now, created_at=now)
-    place.rt.storage.write(lambda view: view.tasks.add([task]))
+    place.rt.storage.write(lambda tx: tx.tasks.add([task]))
     (report,) = place.work()
     assert report.failed == 1
     (failed,) = place.tasks("mystery")
@@ -242,15 +242,15 @@ def test_a_kind_of_task_that_nobody_knows_fails_visibly(start: Start) -> None:
     assert "representation" in failed.last_error
 
 
-def crashing(place: Place, monkeypatch: pytest.MonkeyPatch, when: Callable[[View], bool], error: BaseException) -> None:
+def crashing(place: Place, monkeypatch: pytest.MonkeyPatch, when: Callable[[Transaction], bool], error: BaseException) -> None:
     """The first transaction after which `when` holds is not committed: it ends in `error`."""
     write = place.rt.storage.write
     armed = [True]
 
-    def instead(fn: Callable[[View], T]) -> T:
-        def interrupted(view: View) -> T:
-            result = fn(view)
-            if armed[0] and when(view):
+    def instead(fn: Callable[[Transaction], T]) -> T:
+        def interrupted(tx: Transaction) -> T:
+            result = fn(tx)
+            if armed[0] and when(tx):
                 armed[0] = False
                 raise error
             return result
@@ -260,8 +260,8 @@ def crashing(place: Place, monkeypatch: pytest.MonkeyPatch, when: Callable[[View
     monkeypatch.setattr(place.rt.storage, "write", instead)
 
 
-def done(view: View) -> bool:
-    return view.rows.count(Task, where(state="done")) > 0
+def done(tx: Transaction) -> bool:
+    return tx.rows.count(Task, equals(state="done")) > 0
 
 
 def test_an_end_between_reasoner_and_commit_is_made_good_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,7 +313,7 @@ def test_work_that_arrives_just_before_the_release_is_not_left_behind(place: Pla
     write = place.rt.storage.write
     armed = [True]
 
-    def somebody_writes_before_the_release(fn: Callable[[View], T]) -> T:
+    def somebody_writes_before_the_release(fn: Callable[[Transaction], T]) -> T:
         if armed[0] and [task.state for task in place.tasks()] == ["done"]:
             armed[0] = False
             place.say("s", ("alice", "I own a boat."))
@@ -344,7 +344,7 @@ def test_a_stop_ends_after_the_batch_in_hand_and_releases_the_unit(place: Place,
 def test_a_task_that_backs_off_keeps_its_place(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     (task,) = place.tasks()
-    place.rt.storage.write(lambda view: view.rows.put([replace(task, not_before=place.clock() + timedelta(seconds=30))]))
+    place.rt.storage.write(lambda tx: tx.rows.put([replace(task, not_before=place.clock() + timedelta(seconds=30))]))
     place.say("s", ("alice", "I own a boat."))
     assert place.work() == []
     place.clock.advance(seconds=31)

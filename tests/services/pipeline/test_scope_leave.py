@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import DELETED, LIVE, SUPERSEDED, Conclusion
 from memservice.pipeline.handler import Prepared
@@ -25,10 +25,10 @@ from memservice.services import (
 from memservice.services.conclusions import ConclusionDraft, ensure_collection
 from memservice.services.indexing import index_conclusions
 from memservice.services.tasks import outbox
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.worker.runner import HANDLERS
 from support.pipeline.fakes import Lengths, Outside
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Start = Callable[..., Place]
 SCOPE = "scope.team"
@@ -43,36 +43,36 @@ def dreamless(monkeypatch: pytest.MonkeyPatch) -> None:
             return 1
 
         def prepare(self, rt: object, tasks: object) -> Any:
-            return Prepared(lambda view: {})
+            return Prepared(lambda tx: {})
 
     monkeypatch.setitem(HANDLERS, outbox.DREAM, Sleepless())
 
 
 def take_in(place: Place, session: str = "s") -> None:
-    scopes.get_or_create(place.rt, WHO, WORKSPACE, "team", None)
-    scopes.add_sessions(place.rt, WHO, WORKSPACE, "team", [session])
+    scopes.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "team", None)
+    scopes.add_sessions(place.rt, PRINCIPAL, WORKSPACE, "team", [session])
 
 
 def take_out(place: Place, session: str = "s") -> None:
-    scopes.remove_session(place.rt, WHO, WORKSPACE, "team", session)
+    scopes.remove_session(place.rt, PRINCIPAL, WORKSPACE, "team", session)
 
 
 def states(place: Place, observer: str = SCOPE, **values: Any) -> dict[str, str]:
     """States of all conclusions of an observer, by content."""
-    with place.rt.storage.read() as view:
-        return {row.content: row.state for row in view.rows.page(Conclusion, where(observer=observer, **values))}
+    with place.rt.storage.read() as tx:
+        return {row.content: row.state for row in tx.rows.page(Conclusion, equals(observer=observer, **values))}
 
 
 def derived(place: Place, content: str, *sources: str, **values: Any) -> Conclusion:
     """Store what the scope concluded of alice, from conclusions with these contents."""
 
-    def store(view: View) -> Conclusion:
-        found = view.rows.page(Conclusion, where(observer=SCOPE, observed="alice"))
+    def store(tx: Transaction) -> Conclusion:
+        found = tx.rows.page(Conclusion, equals(observer=SCOPE, observed="alice"))
         rests_on = [row.uid for row in found if row.content in sources]
         assert len(rests_on) == len(sources)
         session_key, session = found[0].session_key, found[0].session
-        pair = view.peers.by_keys([found[0].observer_key, found[0].observed_key])
-        collection = ensure_collection(place.rt, view, pair[found[0].observer_key], pair[found[0].observed_key])
+        pair = tx.peers.by_keys([found[0].observer_key, found[0].observed_key])
+        collection = ensure_collection(place.rt, tx, pair[found[0].observer_key], pair[found[0].observed_key])
         row = Conclusion(
             uid=new_uid(),
             workspace_key=collection.workspace_key,
@@ -90,8 +90,8 @@ def derived(place: Place, content: str, *sources: str, **values: Any) -> Conclus
             said_at=place.clock(),
             created_at=place.clock(),
         )
-        (stored,) = view.conclusions.put([replace(row, **values)])
-        view.tasks.add(index_conclusions(place.rt, view, collection.workspace_key, [stored]))
+        (stored,) = tx.conclusions.put([replace(row, **values)])
+        tx.tasks.add(index_conclusions(place.rt, tx, collection.workspace_key, [stored]))
         return stored
 
     return place.rt.storage.write(store)
@@ -125,11 +125,11 @@ def test_what_the_scope_knows_from_the_session_goes_and_all_that_rests_on_it(pla
     }
     assert place.counted(SCOPE, "alice") == 1
     assert place.texts("alice") == ["I like tea.", "I own a boat.", "I sing."], "what alice holds herself stays"
-    with place.rt.storage.read() as view:
-        gone = view.rows.page(Conclusion, where(observer=SCOPE, state=DELETED))
+    with place.rt.storage.read() as tx:
+        gone = tx.rows.page(Conclusion, equals(observer=SCOPE, state=DELETED))
     assert {row.deleted_at for row in gone} == {place.clock()}
     pair = {"observer": SCOPE, "observed": "alice"}
-    found = conclusions.query(place.rt, WHO, WORKSPACE, "tea boat warm drinks", 10, filters=pair)
+    found = conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "tea boat warm drinks", 10, filters=pair)
     assert {row.content for row in found} <= {"I sing.", "is musical"}, "nor is it found any more"
     (task,) = place.tasks(outbox.SCOPE_REMOVAL)
     assert task.outcome == {"explicit": 2, "derived": 2}
@@ -139,8 +139,8 @@ def test_what_was_superseded_goes_with_it_and_provenance_is_followed_through_it(
     known(place)
     heir = derived(place, "drinks a lot of tea", "likes warm drinks")
 
-    def supersede(view: Any) -> None:
-        view.rows.change(Conclusion, where(content="likes warm drinks"), state=SUPERSEDED, superseded_by=heir.key)
+    def supersede(tx: Any) -> None:
+        tx.rows.change(Conclusion, equals(content="likes warm drinks"), state=SUPERSEDED, superseded_by=heir.key)
 
     place.rt.storage.write(supersede)
     take_out(place)
@@ -152,9 +152,9 @@ def test_what_was_superseded_goes_with_it_and_provenance_is_followed_through_it(
 def test_a_statement_that_gave_way_goes_too_and_what_rests_on_it(place: Place) -> None:
     known(place)
 
-    def supersede(view: Any) -> None:
-        heir = view.rows.get(Conclusion, where(observer=SCOPE, content="I own a boat."))
-        view.rows.change(Conclusion, where(observer=SCOPE, content="I like tea."), state=SUPERSEDED, superseded_by=heir.key)
+    def supersede(tx: Any) -> None:
+        heir = tx.rows.get(Conclusion, equals(observer=SCOPE, content="I own a boat."))
+        tx.rows.change(Conclusion, equals(observer=SCOPE, content="I like tea."), state=SUPERSEDED, superseded_by=heir.key)
 
     place.rt.storage.write(supersede)
     take_out(place)
@@ -204,7 +204,7 @@ def test_a_session_that_returns_is_copied_again_into_the_same_rows(place: Place)
     assert again == first
     assert place.counted(SCOPE, "alice") == 1
     pair = {"observer": SCOPE, "observed": "alice"}
-    assert [row.key for row in conclusions.query(place.rt, WHO, WORKSPACE, "tea", filters=pair)] == [first.key]
+    assert [row.key for row in conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "tea", filters=pair)] == [first.key]
 
 
 def test_what_a_scope_has_superseded_is_not_copied_again(place: Place) -> None:
@@ -213,10 +213,10 @@ def test_what_a_scope_has_superseded_is_not_copied_again(place: Place) -> None:
     take_in(place)
     place.work()
 
-    def supersede(view: Any) -> None:
-        view.rows.change(Conclusion, where(observer=SCOPE), state=SUPERSEDED)
-        (scope,) = view.peers.by_slugs(1, [SCOPE]).values()
-        view.tasks.add([outbox.scope_backfill(place.rt, scope, view.sessions.by_slug(1, "s"))])
+    def supersede(tx: Any) -> None:
+        tx.rows.change(Conclusion, equals(observer=SCOPE), state=SUPERSEDED)
+        (scope,) = tx.peers.by_slugs(1, [SCOPE]).values()
+        tx.tasks.add([outbox.scope_backfill(place.rt, scope, tx.sessions.by_slug(1, "s"))])
 
     place.rt.storage.write(supersede)
     place.work()
@@ -236,7 +236,7 @@ def test_of_quick_changes_the_last_one_counts(place: Place, inside: bool) -> Non
         take_out(place)
     place.work()
     assert place.texts(SCOPE, "alice") == (["I like tea."] if inside else [])
-    assert ("s" in scopes.status(place.rt, WHO, WORKSPACE, "team")) is inside
+    assert ("s" in scopes.status(place.rt, PRINCIPAL, WORKSPACE, "team")) is inside
 
 
 def test_a_session_that_left_before_its_copying_is_not_copied(place: Place) -> None:
@@ -246,18 +246,18 @@ def test_a_session_that_left_before_its_copying_is_not_copied(place: Place) -> N
     take_out(place)
     place.work()
     assert states(place) == {}
-    assert scopes.status(place.rt, WHO, WORKSPACE, "team") == {}
+    assert scopes.status(place.rt, PRINCIPAL, WORKSPACE, "team") == {}
 
 
 def test_both_go_on_where_they_were_in_steps(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scope_backfill, "ROWS_AT_ONCE", 4)
-    monkeypatch.setattr(scope_removal, "ROWS_AT_ONCE", 4)
+    monkeypatch.setattr(scope_backfill, "BATCH_SIZE", 4)
+    monkeypatch.setattr(scope_removal, "BATCH_SIZE", 4)
     place.say("s", *((peer, f"I have {n} of {peer}.") for n in range(11) for peer in ("alice", "bob")))
     place.work()
     take_in(place)
     place.work()
     assert len(place.texts(SCOPE, "alice")) == len(place.texts(SCOPE, "bob")) == 11
-    assert scopes.status(place.rt, WHO, WORKSPACE, "team")["s"].docs_copied == 22
+    assert scopes.status(place.rt, PRINCIPAL, WORKSPACE, "team")["s"].docs_copied == 22
     assert place.counted(SCOPE, "alice") == 11
     take_out(place)
     place.work()
@@ -278,14 +278,14 @@ def test_a_copying_that_failed_for_good_says_so_and_can_be_asked_for_again(start
         patched.setattr(scope_backfill, "_copy", broken)
         take_in(place)
         place.work()
-        assert scopes.status(place.rt, WHO, WORKSPACE, "team")["s"].state == "pending"
+        assert scopes.status(place.rt, PRINCIPAL, WORKSPACE, "team")["s"].state == "pending"
         place.clock.advance(minutes=10)
         place.work()
-        assert scopes.status(place.rt, WHO, WORKSPACE, "team")["s"].state == "failed"
-        scopes.add_sessions(place.rt, WHO, WORKSPACE, "team", ["s"])
-    assert scopes.status(place.rt, WHO, WORKSPACE, "team")["s"].state == "pending"
+        assert scopes.status(place.rt, PRINCIPAL, WORKSPACE, "team")["s"].state == "failed"
+        scopes.add_sessions(place.rt, PRINCIPAL, WORKSPACE, "team", ["s"])
+    assert scopes.status(place.rt, PRINCIPAL, WORKSPACE, "team")["s"].state == "pending"
     place.work()
-    entry = scopes.status(place.rt, WHO, WORKSPACE, "team")["s"]
+    entry = scopes.status(place.rt, PRINCIPAL, WORKSPACE, "team")["s"]
     assert (entry.state, entry.docs_copied) == ("completed", 1)
 
 
@@ -318,7 +318,7 @@ def test_what_callers_wrote_is_copied_but_not_what_others_hold(place: Place) -> 
         ConclusionDraft("bob on alice", "bob", "alice", "s"),
         ConclusionDraft("no session", "alice", "alice"),
     ]
-    conclusions.create(place.rt, WHO, WORKSPACE, drafts)
+    conclusions.create(place.rt, PRINCIPAL, WORKSPACE, drafts)
     take_in(place)
     place.work()
     assert states(place) == {"alice on alice": LIVE}

@@ -7,18 +7,18 @@ import pytest
 from memservice.domain.records import ScopeSession
 from memservice.services import sessions
 from memservice.services.tasks import outbox
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 SCOPE = "scope.team"
 
 
 def take_in(place: Place, session: str = "s") -> None:
-    sessions.get_or_create(place.rt, WHO, WORKSPACE, session, scope_names=["team"])
+    sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, session, scope_names=["team"])
 
 
 def progress(place: Place) -> ScopeSession:
-    with place.rt.storage.read() as view:
-        (found,) = view.rows.page(ScopeSession)
+    with place.rt.storage.read() as tx:
+        (found,) = tx.rows.page(ScopeSession)
     return found
 
 
@@ -54,12 +54,12 @@ def test_copying_again_changes_nothing(place: Place) -> None:
     take_in(place)
     place.work()
     (before,) = place.conclusions(SCOPE, "alice")
-    with place.rt.storage.read() as view:
-        session = view.sessions.by_key(before.session_key or 0)
-        scope = view.peers.by_keys([before.observer_key])[before.observer_key]
+    with place.rt.storage.read() as tx:
+        session = tx.sessions.by_key(before.session_key or 0)
+        scope = tx.peers.by_keys([before.observer_key])[before.observer_key]
     assert session is not None
     again = outbox.scope_backfill(place.rt, scope, session)
-    place.rt.storage.write(lambda view: view.tasks.add([again]))
+    place.rt.storage.write(lambda tx: tx.tasks.add([again]))
     place.work()
     assert place.conclusions(SCOPE, "alice") == [before]
     assert place.counted(SCOPE, "alice") == 1

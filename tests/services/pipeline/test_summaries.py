@@ -12,7 +12,7 @@ from memservice.domain.records import Message, Task
 from memservice.services import sessions
 from memservice.services.tasks import outbox
 from memservice.spi.reasoner import SummarizeRequest
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Start = Callable[..., Place]
 
@@ -80,7 +80,7 @@ def test_what_a_stored_summary_covers_is_not_summarised_again(place: Place) -> N
         not_before=place.clock(),
         created_at=place.clock(),
     )
-    place.rt.storage.write(lambda view: view.tasks.add([late]))
+    place.rt.storage.write(lambda tx: tx.tasks.add([late]))
     place.work()
     assert len(place.reasoner.summaries) == asked
     assert place.summaries("s") == before
@@ -89,7 +89,7 @@ def test_what_a_stored_summary_covers_is_not_summarised_again(place: Place) -> N
 
 def test_intervals_and_instructions_are_the_sessions_own(place: Place) -> None:
     configuration = {"summary": {"messages_per_short_summary": 10, "messages_per_long_summary": 25, "custom_instructions": "In verse."}}
-    sessions.get_or_create(place.rt, WHO, WORKSPACE, "s", None, configuration)
+    sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "s", None, configuration)
     talk(place, 1, 10)
     talk(place, 11, 25)
     place.work()
@@ -98,7 +98,7 @@ def test_intervals_and_instructions_are_the_sessions_own(place: Place) -> None:
 
 
 def test_summaries_can_be_switched_off(place: Place) -> None:
-    sessions.get_or_create(place.rt, WHO, WORKSPACE, "s", None, {"summary": {"enabled": False}})
+    sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "s", None, {"summary": {"enabled": False}})
     talk(place, 1, 60)
     talk(place, 1, 20, "other")
     place.work()

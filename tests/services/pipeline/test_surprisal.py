@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from memservice.domain.records import Conclusion
-from memservice.pipeline.dream.outliers import surprising
+from memservice.pipeline.dream.outliers import outliers
 from memservice.services import dreams
 from memservice.services.dreams import DreamRequest
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
 from services.pipeline.test_dream import Dreamer
 from support.pipeline.fakes import Lengths, Outside
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
@@ -48,7 +48,7 @@ def told(start: Start, *contents: str, **settings: str) -> tuple[Place, list[Con
 
 def names(place: Place, rows: list[Conclusion], seed: str = "seed") -> list[str]:
     by_uid = {row.uid: row.content for row in rows}
-    return [by_uid[uid] for uid in surprising(place.rt, rows[0].workspace_key, rows, seed)]
+    return [by_uid[uid] for uid in outliers(place.rt, rows[0].workspace_key, rows, seed)]
 
 
 def test_the_oddest_come_first(start: Start) -> None:
@@ -100,7 +100,7 @@ def test_a_dream_is_told_also_where_vectors_are_elsewhere(start: Start) -> None:
     place = start(Directions(), index, reasoner=reasoner, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside", **ON)
     place.say("s", *[("alice", content) for content in (*COMMON, ODD)])
     place.work()
-    assert dreams.schedule(place.rt, WHO, WORKSPACE, DreamRequest("alice", dreams.OMNI))
+    assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI))
     place.work()
     (asked,) = reasoner.asked
     by_uid = {known.uid: known.content for known in asked.known}

@@ -17,7 +17,7 @@ import pytest
 
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict, NotFound
-from memservice.domain.filters import where
+from memservice.domain.filters import equals
 from memservice.services import (
     conclusions,
     deletion,
@@ -37,21 +37,21 @@ from memservice.services.transfer import (
     tasks,
 )
 from memservice.services.transfer.copying import MARK, Different, copy, require_two
-from memservice.services.transfer.export import Wanted
+from memservice.services.transfer.export import ExportOptions
 from memservice.services.transfer.lines import Line, Sum, UnreadableExport, reading, vector_text, writing, written
 from memservice.spi.schema import TABLES
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.spi.vectors import VectorRow
 from memservice.worker.runner import HANDLERS
 from services.pipeline.conftest import Start
 from support.pipeline.everything import fill, rows
 from support.pipeline.fakes import Outside
-from support.pipeline.place import WHO, Place
+from support.pipeline.place import PRINCIPAL, Place
 from support.stores.stores import sqlite_store_at
 
 pytestmark = pytest.mark.slow
 
-EVERYTHING = Wanted(secrets=True)
+EVERYTHING = ExportOptions(secrets=True)
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 
@@ -66,11 +66,11 @@ def filled(place: Place) -> Place:
     """A workspace `w` with something in every table, and work that waits."""
     fill(place, "w", "talk")
     fill(place, "w", "other")
-    messages.create(place.rt, WHO, "w", "talk", [messages.Draft("I sold all my apples.", "alice")])
+    messages.create(place.rt, PRINCIPAL, "w", "talk", [messages.Draft("I sold all my apples.", "alice")])
     return place
 
 
-def exported(place: Place, workspace: str = "w", wanted: Wanted = EVERYTHING) -> list[bytes]:
+def exported(place: Place, workspace: str = "w", wanted: ExportOptions = EVERYTHING) -> list[bytes]:
     return list(export.lines(place.rt, workspace, wanted))
 
 
@@ -83,8 +83,8 @@ def read(lines: list[bytes]) -> list[Line]:
 
 
 def number(place: Place, workspace: str = "w") -> dict[str, int]:
-    with place.rt.storage.read() as view:
-        found = view.workspaces.by_slug(workspace)
+    with place.rt.storage.read() as tx:
+        found = tx.workspaces.by_slug(workspace)
         assert found is not None
     return rows(place, workspace_key=found.key)
 
@@ -95,7 +95,7 @@ def without(numbers: dict[str, int]) -> dict[str, int]:
 
 
 def test_every_record_has_its_place() -> None:
-    placed = {shape.record for shape in record_formats.SHAPES.values()} | record_formats.STAYS
+    placed = {record_format.record for record_format in record_formats.FORMATS.values()} | record_formats.STAYS
     assert placed == {spec.record for spec in TABLES}
 
 
@@ -144,21 +144,23 @@ def test_found_and_worked_on_where_it_goes(filled: Place, second: Place) -> None
     importing.load(second.rt, iter(exported(filled)))
     for place in (filled, second):
         place.work()
-        with place.rt.storage.read() as view:
-            workspace = view.workspaces.by_slug("w")
+        with place.rt.storage.read() as tx:
+            workspace = tx.workspaces.by_slug("w")
             assert workspace is not None
-            everything = bounds_for(view, WHO, workspace)
-            found = search.find_messages(place.rt, view, everything, "sold apples", 5)
-            near = search.find_conclusions(place.rt, view, everything, "sold all my apples", 3)
+            everything = bounds_for(tx, PRINCIPAL, workspace)
+            found = search.find_messages(place.rt, tx, everything, "sold apples", 5)
+            near = search.find_conclusions(place.rt, tx, everything, "sold all my apples", 3)
         assert found[0].content == "I sold all my apples."
         assert "sold" in near[0].conclusion.content
 
 
 def test_the_order_of_equal_times_is_kept(filled: Place, second: Place) -> None:
-    made = conclusions.create(filled.rt, WHO, "w", [conclusions.ConclusionDraft(f"thing {n}", "alice", "bob", "talk") for n in range(20)])
+    made = conclusions.create(
+        filled.rt, PRINCIPAL, "w", [conclusions.ConclusionDraft(f"thing {n}", "alice", "bob", "talk") for n in range(20)]
+    )
     importing.load(second.rt, iter(exported(filled)))
-    with second.rt.storage.read() as view:
-        uids = [row.uid for row in view.rows.page(r.Conclusion, where(observed="bob", observer="alice"))]
+    with second.rt.storage.read() as tx:
+        uids = [row.uid for row in tx.rows.page(r.Conclusion, equals(observed="bob", observer="alice"))]
     assert uids[-20:] == [row.uid for row in made]
 
 
@@ -180,9 +182,9 @@ def test_under_another_name(filled: Place) -> None:
 
 
 def test_secrets_stay_unless_they_are_asked_for(filled: Place) -> None:
-    asked, plain = ({line["type"] for line in read(exported(filled, wanted=w))} for w in (EVERYTHING, Wanted()))
+    asked, plain = ({line["type"] for line in read(exported(filled, wanted=w))} for w in (EVERYTHING, ExportOptions()))
     assert asked - plain == {"webhook_endpoints", "deliveries"}
-    assert b'"secret"' not in b"".join(exported(filled, wanted=Wanted())[1:])
+    assert b'"secret"' not in b"".join(exported(filled, wanted=ExportOptions())[1:])
 
 
 def test_keys_belong_to_the_same_things_where_they_go(filled: Place, second: Place) -> None:
@@ -193,31 +195,31 @@ def test_keys_belong_to_the_same_things_where_they_go(filled: Place, second: Pla
         "of a later session": {"session": "later"},
         "of a session that goes": {"session": "empty"},
     }
-    sessions.get_or_create(filled.rt, WHO, "w", "empty")
+    sessions.get_or_create(filled.rt, PRINCIPAL, "w", "empty")
     given = {uid: r.ApiKey(uid=uid.replace(" ", "-"), workspace="w", created_at=NOW, **more) for uid, more in named.items()}
     stale = r.ApiKey(uid="stale", workspace="w", workspace_uid="of-another", created_at=NOW)
-    filled.rt.storage.write(lambda view: view.rows.put([api_keys.bound(view, key) for key in given.values()]))
-    filled.rt.storage.write(lambda view: view.keys.add(stale))
-    deletion.delete_session(filled.rt, WHO, "w", "empty")
+    filled.rt.storage.write(lambda tx: tx.rows.put([api_keys.bound(tx, key) for key in given.values()]))
+    filled.rt.storage.write(lambda tx: tx.keys.add(stale))
+    deletion.delete_session(filled.rt, PRINCIPAL, "w", "empty")
     importing.load(second.rt, iter(exported(filled)))
 
     def stored(place: Place) -> list[r.ApiKey]:
-        with place.rt.storage.read() as view:
-            return [replace(key, key=0) for key in view.keys.page()]
+        with place.rt.storage.read() as tx:
+            return [replace(key, key=0) for key in tx.keys.page()]
 
     there = stored(second)
     assert there == [replace(key, session_uid=None) if key.session == "empty" else key for key in stored(filled) if key.uid != "stale"]
     assert [key.uid for key in there if key.revoked_at is not None] == ["of-a-session-that-goes"]
     assert [key.session_uid is not None for key in there] == [False, False, True, False, False]
     assert all(key.workspace_uid is not None for key in there)
-    deletion.delete_workspace(second.rt, WHO, "w", with_sessions=True)
+    deletion.delete_workspace(second.rt, PRINCIPAL, "w", with_sessions=True)
     second.work()
     importing.load(second.rt, iter(exported(filled)))
     assert all(key.revoked_at is not None for key in stored(second)), "importing again brings no revoked key back"
 
 
 def test_without_vectors_they_are_made_there(filled: Place, second: Place) -> None:
-    lines = exported(filled, wanted=Wanted(vectors=False))
+    lines = exported(filled, wanted=ExportOptions(vectors=False))
     assert not [line for line in read(lines) if line["type"] in (record_formats.VECTOR, "spaces")]
     importing.load(second.rt, iter(lines))
     second.work()
@@ -227,7 +229,7 @@ def test_without_vectors_they_are_made_there(filled: Place, second: Place) -> No
 
 
 def test_what_is_being_deleted_stays_behind(filled: Place) -> None:
-    deletion.delete_session(filled.rt, WHO, "w", "other")
+    deletion.delete_session(filled.rt, PRINCIPAL, "w", "other")
     kinds = Counter(line["type"] for line in read(exported(filled)))
     assert kinds["sessions"] == 1
     assert {line["session"] for line in read(exported(filled)) if line["type"] == "messages"} == {"talk"}
@@ -272,14 +274,14 @@ class TestVectorsOfACopy:
         return second
 
     def replace(self, place: Place, change: Callable[[list[VectorRow]], list[VectorRow]]) -> None:
-        def store(view: View) -> None:
-            workspace = view.workspaces.by_slug("w")
+        def store(tx: Transaction) -> None:
+            workspace = tx.workspaces.by_slug("w")
             assert workspace is not None
-            (space,) = (space for space in view.spaces.of_workspace(workspace.key) if space.kind == "conclusion")
-            found = view.rows.page(r.Conclusion, where(workspace_key=workspace.key))
-            held = place.rt.vectors.fetch(view, space, [row.key for row in found])
+            (space,) = (space for space in tx.spaces.of_workspace(workspace.key) if space.kind == "conclusion")
+            found = tx.rows.page(r.Conclusion, equals(workspace_key=workspace.key))
+            held = place.rt.vectors.fetch(tx, space, [row.key for row in found])
             own = [row for row in found if row.key in held]
-            place.rt.vectors.upsert(view, space, change(indexing.conclusion_vectors(own, [held[row.key] for row in own])))
+            place.rt.vectors.upsert(tx, space, change(indexing.conclusion_vectors(own, [held[row.key] for row in own])))
 
         place.rt.storage.write(store)
 
@@ -287,7 +289,7 @@ class TestVectorsOfACopy:
         copy(export.lines(filled.rt, "w", EVERYTHING), copied.rt, "w", EVERYTHING)
 
     def test_left_out_and_taken_later(self, filled: Place, second: Place) -> None:
-        plain = Wanted(vectors=False, secrets=True)
+        plain = ExportOptions(vectors=False, secrets=True)
         copy(export.lines(filled.rt, "w", plain), second.rt, "w", plain)
         copy(export.lines(filled.rt, "w", plain), second.rt, "w", plain)
         assert not vectors_of(second)
@@ -321,7 +323,7 @@ class TestVectorsOfAnotherEmbedder:
     def by_another(self, filled: Place, *more: str) -> list[bytes]:
         """The export, with vectors of dimension 3."""
         if more:
-            conclusions.create(filled.rt, WHO, "w", [conclusions.ConclusionDraft(text, "alice", "bob", "talk") for text in more])
+            conclusions.create(filled.rt, PRINCIPAL, "w", [conclusions.ConclusionDraft(text, "alice", "bob", "talk") for text in more])
         other = {"embedder": "other-1", "dimension": 3}
         lines = read(exported(filled))
         for line in lines:
@@ -396,8 +398,8 @@ def test_one_storage_is_not_copied_to_itself(filled: Place, second: Place, start
     if filled.rt.storage.name == "sqlite":  # the other kind is another store each time it is opened
         with pytest.raises(Conflict, match="same storage"):
             require_two(filled.rt, start().rt)
-    with second.rt.storage.read() as view:
-        assert not view.rows.page(r.Fact, where(name=MARK))
+    with second.rt.storage.read() as tx:
+        assert not tx.rows.page(r.Fact, equals(name=MARK))
 
 
 class TestRefused:
@@ -430,7 +432,7 @@ class TestRefused:
             importing.load(second.rt, self.damaged(lines, 3, lines[3][:10]))
 
     def test_a_name_that_is_taken(self, filled: Place, second: Place) -> None:
-        workspaces.get_or_create(second.rt, WHO, "w", None, None)
+        workspaces.get_or_create(second.rt, PRINCIPAL, "w", None, None)
         with pytest.raises(Conflict, match="--as"):
             importing.load(second.rt, iter(exported(filled)))
 
@@ -442,12 +444,12 @@ class TestRefused:
 def test_units_are_of_the_keys_here(filled: Place, second: Place) -> None:
     """Waiting work belongs to the rows as they are numbered here."""
     for n in range(7):
-        workspaces.get_or_create(second.rt, WHO, f"before-{n}", None, None)
+        workspaces.get_or_create(second.rt, PRINCIPAL, f"before-{n}", None, None)
     importing.load(second.rt, iter(exported(filled)))
-    with second.rt.storage.read() as view:
-        place = view.workspaces.by_slug("w")
-        assert place is not None
-        waiting = view.rows.page(r.Task, where(workspace_key=place.key, state=r.PENDING))
+    with second.rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug("w")
+        assert workspace is not None
+        waiting = tx.rows.page(r.Task, equals(workspace_key=workspace.key, state=r.PENDING))
     assert waiting
-    assert all(task.unit == outbox.unit_of(task) and f":{place.key}" in task.unit for task in waiting)
+    assert all(task.unit == outbox.unit_of(task) and f":{workspace.key}" in task.unit for task in waiting)
     assert {dataclasses.asdict(task)["kind"] for task in waiting} >= {"representation", "scope_backfill"}

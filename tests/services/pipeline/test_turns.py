@@ -20,14 +20,14 @@ from memservice.worker import (
 from memservice.worker.polling import Worker
 from services.pipeline.conftest import Start
 from support.pipeline.fakes import Scripted
-from support.pipeline.place import WHO, Place
+from support.pipeline.place import PRINCIPAL, Place
 
 PATIENCE = 60.0
 MANY = 100
 
 
 def say(place: Place, workspace: str, session: str, *said: str) -> None:
-    messages.create(place.rt, WHO, workspace, session, [Draft(content, "alice") for content in said])
+    messages.create(place.rt, PRINCIPAL, workspace, session, [Draft(content, "alice") for content in said])
 
 
 def order(place: Place) -> list[str | None]:
@@ -61,7 +61,7 @@ def test_nor_when_it_comes_while_the_backlog_is_worked_off(place: Place, monkeyp
 def test_nor_for_one_session_that_has_much_to_say(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A unit gives way when its turn is over."""
     monkeypatch.setattr(derive, "MAX_BATCH", 1)
-    monkeypatch.setattr(time_slice, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(time_slice, "TIME_SLICE_SECONDS", 0.0)
     say(place, "big", "s", *["I like tea."] * MANY)
     place.reasoner.act = lambda request: say(place, "small", "s", "I sing.") if len(place.reasoner.requests) == 5 else None
     place.work()
@@ -122,7 +122,7 @@ def test_no_workspace_has_more_threads_than_there_are_units_at_once(start: Start
 
 def test_what_waited_for_company_does_not_wait_again_after_a_turn(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(derive, "MAX_BATCH", 2)
-    monkeypatch.setattr(time_slice, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(time_slice, "TIME_SLICE_SECONDS", 0.0)
     place = start(reasoner=Scripted(Capability.COSTLY))
     say(place, "w", "s", *[f"Fact {number}." for number in range(6)])
     assert place.ready() == []

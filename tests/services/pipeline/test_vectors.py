@@ -12,15 +12,15 @@ from memservice.services.conclusions import ConclusionDraft
 from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
 from support.pipeline.fakes import Lengths, Outside
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Start = Callable[..., Place]
 
 
 def vectors(place: Place, kind: str = "conclusion") -> int:
-    with place.rt.storage.read() as view:
-        found = view.rows.page(Space)
-        return sum(place.rt.vectors.count(place.rt.beside(view), space) for space in found if space.kind == kind)
+    with place.rt.storage.read() as tx:
+        found = tx.rows.page(Space)
+        return sum(place.rt.vectors.count(place.rt.beside(tx), space) for space in found if space.kind == kind)
 
 
 def test_a_slow_embedder_is_asked_by_a_task(start: Start) -> None:
@@ -44,9 +44,9 @@ def test_until_then_what_was_written_is_found_by_its_text(start: Start) -> None:
     place = start(Lengths(), EMBEDDER="lengths")
     place.say("s", ("alice", "I like tea."))
     place.work()
-    conclusions.create(place.rt, WHO, WORKSPACE, [ConclusionDraft("Alice owns a boat.", "alice", "alice")])
+    conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("Alice owns a boat.", "alice", "alice")])
     pair = {"observer": "alice", "observed": "alice"}
-    found = conclusions.query(place.rt, WHO, WORKSPACE, "boat", 2, filters=pair)
+    found = conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "boat", 2, filters=pair)
     assert {c.content for c in found} == {"I like tea.", "Alice owns a boat."}
 
 
@@ -76,7 +76,7 @@ def test_an_index_outside_is_written_after_commit_and_without_a_view(start: Star
     held = {(row.key, row.uid, row.observer, row.observed) for row in index.rows.values()}
     assert held == {(c.key, c.uid, c.observer_key, c.observed_key) for c in place.conclusions("alice")}
     pair = {"observer": "alice", "observed": "alice"}
-    assert [c.content for c in conclusions.query(place.rt, WHO, WORKSPACE, "boats", 1, filters=pair)] == ["I own a boat."]
+    assert [c.content for c in conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "boats", 1, filters=pair)] == ["I own a boat."]
 
 
 def test_what_is_deleted_leaves_the_index_outside(start: Start) -> None:
@@ -85,7 +85,7 @@ def test_what_is_deleted_leaves_the_index_outside(start: Start) -> None:
     place.say("s", ("alice", "I like tea.\nI own a boat."))
     place.work()
     tea, boat = place.conclusions("alice")
-    conclusions.delete(place.rt, WHO, WORKSPACE, tea.uid)
+    conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, tea.uid)
     place.work()
     assert {row.uid for row in index.rows.values()} == {boat.uid}
 
@@ -100,11 +100,11 @@ def test_the_nearest_kept_conclusion_is_found_whatever_the_index_outside_holds(s
     else:
         place.work()
     deleted, dance, boat = place.conclusions("alice")
-    conclusions.delete(place.rt, WHO, WORKSPACE, deleted.uid)
+    conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, deleted.uid)
     index.away = index_state == "is away"
 
     pair = {"observer": "alice", "observed": "alice"}
-    found = conclusions.query(place.rt, WHO, WORKSPACE, "dancing clubbing", 2, filters=pair)
+    found = conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "dancing clubbing", 2, filters=pair)
     assert [conclusion.uid for conclusion in found] == [dance.uid, boat.uid]
 
 
@@ -131,7 +131,7 @@ def test_embedding_again_changes_nothing(start: Start) -> None:
     place.work()
     (task,) = place.tasks(outbox.EMBED)
     again = outbox.embed(place.rt, task.payload["kind"], task.workspace_key or 0, task.payload["keys"])
-    place.rt.storage.write(lambda view: view.tasks.add([again]))
+    place.rt.storage.write(lambda tx: tx.tasks.add([again]))
     place.work()
     assert vectors(place) == 1
     assert place.tasks(outbox.EMBED)[1].state == "done"
@@ -142,7 +142,7 @@ def test_rows_that_are_gone_need_no_vectors(start: Start) -> None:
     place = start(embedder, EMBEDDER="lengths")
     place.say("s", ("alice", "I like tea."))
     place.run(place.unit())
-    conclusions.delete(place.rt, WHO, WORKSPACE, place.conclusions("alice")[0].uid)
+    conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, place.conclusions("alice")[0].uid)
     place.work()
     assert embedder.asked == []
     assert place.tasks(outbox.EMBED)[0].outcome["skipped"]
@@ -154,7 +154,7 @@ def test_a_space_of_an_embedder_that_this_process_cannot_open_is_not_written_to(
     place.run(place.unit())
     key = place.tasks()[0].workspace_key or 0
     other = Space(workspace_key=key, kind="conclusion", embedder="other-9", dimension=2, state="active", created_at=place.clock())
-    place.rt.storage.write(lambda view: view.spaces.save(other))
+    place.rt.storage.write(lambda tx: tx.spaces.save(other))
     place.work()
     (task,) = place.tasks(outbox.EMBED)
     assert task.state == "failed"
@@ -163,4 +163,4 @@ def test_a_space_of_an_embedder_that_this_process_cannot_open_is_not_written_to(
     assert "lengths-1" in task.last_error
     assert vectors(place) == 0
     pair = {"observer": "alice", "observed": "alice"}
-    assert len(conclusions.query(place.rt, WHO, WORKSPACE, "tea", 1, filters=pair)) == 1, "text answers all the same"
+    assert len(conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "tea", 1, filters=pair)) == 1, "text answers all the same"

@@ -15,7 +15,7 @@ from memservice.services import (
     workspaces,
 )
 from memservice.services.tasks import outbox
-from support.pipeline.place import WHO, Place
+from support.pipeline.place import PRINCIPAL, Place
 from support.pipeline.webhook_places import (
     SECRET,
     SETTINGS,
@@ -113,16 +113,16 @@ def test_the_event_is_stored_by_the_transaction_that_releases_the_unit(
     unit = place.unit()
     real = webhooks.queue_empty
 
-    def lost(rt: Runtime, view: Any, task: Task) -> Any:
-        real(rt, view, task)
+    def lost(rt: Runtime, tx: Any, task: Task) -> Any:
+        real(rt, tx, task)
         raise RuntimeError("the transaction is lost")
 
     monkeypatch.setattr(webhooks, "queue_empty", lost)
     with pytest.raises(RuntimeError):
         place.run(unit)
     assert place.tasks(outbox.WEBHOOK) == []
-    with place.rt.storage.read() as view:
-        assert [lease.unit for lease in view.tasks.leases()] == [unit]
+    with place.rt.storage.read() as tx:
+        assert [lease.unit for lease in tx.tasks.leases()] == [unit]
 
 
 def test_what_fails_or_waits_is_not_worked_off(start: Start, receiver: Receiver) -> None:
@@ -144,8 +144,8 @@ def test_what_fails_or_waits_is_not_worked_off(start: Start, receiver: Receiver)
 
 def test_a_workspace_is_told_of_its_own_only(place: Place, receiver: Receiver) -> None:
     register(place, receiver)
-    workspaces.get_or_create(place.rt, WHO, "other", None, None)
-    webhooks.send_test(place.rt, WHO, "other")
-    webhooks.send_test(place.rt, WHO, "unknown")
+    workspaces.get_or_create(place.rt, PRINCIPAL, "other", None, None)
+    webhooks.send_test(place.rt, PRINCIPAL, "other")
+    webhooks.send_test(place.rt, PRINCIPAL, "unknown")
     place.work()
     assert receiver.requests == []

@@ -19,7 +19,7 @@ from memservice.worker import (
     time_slice,
 )
 from memservice.worker.polling import Worker
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 from support.pipeline.webhook_places import (
     Start,
     emit_test,
@@ -40,8 +40,8 @@ def test_events_come_in_order_even_if_one_is_tried_again(place: Place, receiver:
     receiver.answers(200, 500, 200)
     for n in range(4):
         place.rt.storage.write(
-            lambda view, n=n: webhooks.emit(  # type: ignore[misc]
-                place.rt, view, view.workspaces.by_slug(WORKSPACE).key, webhooks.Event(webhooks.TEST, {"n": n})
+            lambda tx, n=n: webhooks.emit(  # type: ignore[misc]
+                place.rt, tx, tx.workspaces.by_slug(WORKSPACE).key, webhooks.Event(webhooks.TEST, {"n": n})
             )
         )
     try_all(place)
@@ -88,8 +88,8 @@ def test_endpoints_take_turns_where_there_are_more_of_them_than_threads(
     start: Start, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that answers just in time, and has much to be told, would keep all others waiting."""
-    monkeypatch.setattr(polling, "DELIVERIES_AT_ONCE", 1)
-    monkeypatch.setattr(time_slice, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(polling, "MAX_CONCURRENT_DELIVERIES", 1)
+    monkeypatch.setattr(time_slice, "TIME_SLICE_SECONDS", 0.0)
     place = opened(start)
     register(place, receiver, "/slow")
     for _ in range(4):
@@ -107,7 +107,7 @@ def test_endpoints_take_turns_where_there_are_more_of_them_than_threads(
 def test_an_endpoint_that_nobody_waits_behind_is_told_everything_in_one_turn(
     place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(time_slice, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(time_slice, "TIME_SLICE_SECONDS", 0.0)
     register(place, receiver)
     for _ in range(5):
         emit_test(place)
@@ -128,13 +128,13 @@ def test_deleting_an_endpoint_ends_its_deliveries(place: Place, receiver: Receiv
     emit_test(place)
     place.work()
     emit_test(place)
-    webhooks.delete(place.rt, WHO, WORKSPACE, gone.uid)
+    webhooks.delete(place.rt, PRINCIPAL, WORKSPACE, gone.uid)
     receiver.answers(200)
     try_all(place)
     assert [request.path for request in receiver.requests].count("/gone") == 1
     assert {task.payload["endpoint"] for task in place.tasks(outbox.WEBHOOK)} == {kept.key}
-    with place.rt.storage.read() as view:
-        assert {row.endpoint_key for row in view.rows.page(Delivery)} == {kept.key}
+    with place.rt.storage.read() as tx:
+        assert {row.endpoint_key for row in tx.rows.page(Delivery)} == {kept.key}
 
 
 def test_an_endpoint_that_is_deleted_while_it_is_delivered_to_is_gone(place: Place, receiver: Receiver) -> None:
@@ -142,15 +142,15 @@ def test_an_endpoint_that_is_deleted_while_it_is_delivered_to_is_gone(place: Pla
         hook = register(place, receiver)
 
         def behave(handler: Handler, uid: str = hook.uid, status: int = status) -> None:
-            webhooks.delete(place.rt, WHO, WORKSPACE, uid)
+            webhooks.delete(place.rt, PRINCIPAL, WORKSPACE, uid)
             handler.answer(status)
 
         receiver.behave = behave
         emit_test(place)
         place.work()
-        with place.rt.storage.read() as view:
-            assert view.rows.page(Delivery) == []
-            assert view.rows.page(WebhookEndpoint) == []
+        with place.rt.storage.read() as tx:
+            assert tx.rows.page(Delivery) == []
+            assert tx.rows.page(WebhookEndpoint) == []
 
 
 @pytest.mark.parametrize("status", [200, 500])
@@ -158,13 +158,13 @@ def test_of_a_workspace_that_is_deleted_while_it_is_told_of_something_nothing_st
     register(place, receiver)
 
     def behave(handler: Handler) -> None:
-        deletion.delete_workspace(place.rt, WHO, WORKSPACE, with_sessions=True)
+        deletion.delete_workspace(place.rt, PRINCIPAL, WORKSPACE, with_sessions=True)
         handler.answer(status)
 
     receiver.behave = behave
     emit_test(place)
     try_all(place)
     assert len(receiver.requests) == 1
-    with place.rt.storage.read() as view:
-        assert [view.rows.page(record) for record in (Delivery, WebhookEndpoint)] == [[], []]
+    with place.rt.storage.read() as tx:
+        assert [tx.rows.page(record) for record in (Delivery, WebhookEndpoint)] == [[], []]
     assert place.tasks(outbox.WEBHOOK) == []

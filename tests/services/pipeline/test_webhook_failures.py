@@ -10,7 +10,7 @@ from memservice.domain.errors import NotFound
 from memservice.domain.records import WebhookEndpoint
 from memservice.services import webhooks
 from memservice.services.tasks import outbox
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 from support.pipeline.webhook_places import (
     Start,
     attempts,
@@ -82,7 +82,7 @@ def test_the_pauses_grow_and_are_not_the_same_for_all(start: Start, receiver: Re
     [("http://127.0.0.1:9/", "ConnectError"), ("http://nowhere.invalid/", "NoAddress: no public address was found for nowhere.invalid")],
 )
 def test_what_cannot_be_reached_says_so(place: Place, url: str, error: str) -> None:
-    hook = webhooks.register(place.rt, WHO, WORKSPACE, url).endpoint
+    hook = webhooks.register(place.rt, PRINCIPAL, WORKSPACE, url).endpoint
     emit_test(place)
     place.work()
     (attempt,) = attempts(place, hook.uid)
@@ -100,7 +100,7 @@ def test_what_is_never_taken_is_a_dead_letter_and_can_be_delivered_again(place: 
     assert (letter.event, letter.attempts, letter.error) == ("test.event", 3, "NotDelivered: the endpoint answered 500")
     assert letter.event_uid == attempts(place, hook.uid)[0].event_uid
     receiver.answers(200)
-    webhooks.redeliver(place.rt, WHO, WORKSPACE, letter.uid)
+    webhooks.redeliver(place.rt, PRINCIPAL, WORKSPACE, letter.uid)
     place.work()
     assert letters(place, hook.uid) == []
     assert [one.status for one in attempts(place, hook.uid)] == [500, 500, 500, 200]
@@ -114,7 +114,7 @@ def test_a_dead_letter_is_also_found_by_one_of_its_attempts(place: Place, receiv
     try_all(place)
     receiver.answers(200)
     for _ in range(2):
-        webhooks.redeliver(place.rt, WHO, WORKSPACE, attempts(place, hook.uid)[0].uid)
+        webhooks.redeliver(place.rt, PRINCIPAL, WORKSPACE, attempts(place, hook.uid)[0].uid)
     place.work()
     assert len(receiver.requests) == 4, "asked for twice before it went out, it goes out once"
     assert letters(place, hook.uid) == []
@@ -125,7 +125,7 @@ def test_what_waits_for_its_next_try_can_be_tried_at_once(place: Place, receiver
     receiver.answers(500, 200)
     emit_test(place)
     place.work()
-    webhooks.redeliver(place.rt, WHO, WORKSPACE, attempts(place, hook.uid)[0].uid)
+    webhooks.redeliver(place.rt, PRINCIPAL, WORKSPACE, attempts(place, hook.uid)[0].uid)
     place.work()
     assert [one.status for one in attempts(place, hook.uid)] == [500, 200]
     try_all(place)
@@ -136,7 +136,7 @@ def test_what_was_delivered_can_be_delivered_again(place: Place, receiver: Recei
     hook = register(place, receiver)
     emit_test(place)
     place.work()
-    webhooks.redeliver(place.rt, WHO, WORKSPACE, attempts(place, hook.uid)[0].uid)
+    webhooks.redeliver(place.rt, PRINCIPAL, WORKSPACE, attempts(place, hook.uid)[0].uid)
     place.work()
     first, second = receiver.requests
     assert first.body == second.body
@@ -152,7 +152,7 @@ def delivered_late(place: Place, receiver: Receiver) -> tuple[WebhookEndpoint, w
     try_all(place)
     (letter,) = letters(place, hook.uid)
     receiver.answers(200)
-    webhooks.redeliver(place.rt, WHO, WORKSPACE, letter.uid)
+    webhooks.redeliver(place.rt, PRINCIPAL, WORKSPACE, letter.uid)
     place.work()
     return hook, letter
 
@@ -161,7 +161,7 @@ def test_what_was_a_dead_letter_until_it_was_delivered_can_be_delivered_again(pl
     _, letter = delivered_late(place, receiver)
     assert len(receiver.requests) == 4
     for _ in range(2):
-        webhooks.redeliver(place.rt, WHO, WORKSPACE, letter.uid)
+        webhooks.redeliver(place.rt, PRINCIPAL, WORKSPACE, letter.uid)
     place.work()
     assert len(receiver.requests) == 5, "asked for twice before it went out, it goes out once"
     assert len({request.headers["webhook-id"] for request in receiver.requests}) == 1
@@ -169,9 +169,9 @@ def test_what_was_a_dead_letter_until_it_was_delivered_can_be_delivered_again(pl
 
 def test_what_was_for_an_endpoint_that_is_gone_cannot_be_delivered_again(place: Place, receiver: Receiver) -> None:
     hook, letter = delivered_late(place, receiver)
-    webhooks.delete(place.rt, WHO, WORKSPACE, hook.uid)
+    webhooks.delete(place.rt, PRINCIPAL, WORKSPACE, hook.uid)
     with pytest.raises(NotFound, match=letter.uid):
-        webhooks.redeliver(place.rt, WHO, WORKSPACE, letter.uid)
+        webhooks.redeliver(place.rt, PRINCIPAL, WORKSPACE, letter.uid)
     assert place.tasks(outbox.WEBHOOK, state="pending") == []
 
 
@@ -205,7 +205,7 @@ def test_a_paused_endpoint_is_left_alone_until_somebody_has_an_event_delivered_t
     try_all(place)
     assert len(receiver.requests) == asked
     assert len(letters(place, hook.uid)) == 3, "what came meanwhile is kept"
-    webhooks.redeliver(place.rt, WHO, WORKSPACE, letters(place, hook.uid)[0].uid)
+    webhooks.redeliver(place.rt, PRINCIPAL, WORKSPACE, letters(place, hook.uid)[0].uid)
     place.work()
     again = endpoint(place, hook.uid)
     assert (again.state, again.failures) == ("active", 0)

@@ -17,7 +17,7 @@ from memservice.services.tasks import outbox
 from memservice.spi.providers import WebhookTransportProvider
 from memservice.spi.webhooks import Outcome
 from memservice.worker import retention
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 from support.pipeline.webhook_places import (
     Start,
     attempts,
@@ -58,7 +58,7 @@ def test_a_transport_that_raises_is_an_attempt_like_any_other(start: Start) -> N
         raise ZeroDivisionError("odd")
 
     place = opened(start, Transport(act))
-    hook = webhooks.register(place.rt, WHO, WORKSPACE, "odd:somewhere").endpoint
+    hook = webhooks.register(place.rt, PRINCIPAL, WORKSPACE, "odd:somewhere").endpoint
     emit_test(place)
     try_all(place)
     assert [(one.status, one.error) for one in attempts(place, hook.uid)] == [(None, "ZeroDivisionError: odd")] * 3
@@ -80,7 +80,7 @@ def test_whatever_an_error_says_is_recorded_as_far_as_stores_can(start: Start, e
         return Outcome(error=error)
 
     place = opened(start, Transport(act))
-    hook = webhooks.register(place.rt, WHO, WORKSPACE, "odd:somewhere").endpoint
+    hook = webhooks.register(place.rt, PRINCIPAL, WORKSPACE, "odd:somewhere").endpoint
     emit_test(place)
     try_all(place)
     (letter,) = letters(place, hook.uid)
@@ -92,7 +92,7 @@ def test_events_go_to_a_file_as_well(start: Start, tmp_path: Any) -> None:
     folder = tmp_path / "events"
     folder.mkdir()
     place = opened(start, WEBHOOK_JSONL_DIRECTORY=str(folder))
-    secret = webhooks.register(place.rt, WHO, WORKSPACE, "jsonl:mine").endpoint.secret
+    secret = webhooks.register(place.rt, PRINCIPAL, WORKSPACE, "jsonl:mine").endpoint.secret
     emit_test(place)
     emit_test(place)
     place.work()
@@ -151,15 +151,15 @@ def test_plugins_are_told_only_of_what_was_committed(start: Start) -> None:
 
     heard = Reader()
     place = opened(start, heard, WEBHOOK_JSONL_DIRECTORY="/nowhere")
-    webhooks.register(place.rt, WHO, WORKSPACE, "jsonl:mine")
+    webhooks.register(place.rt, PRINCIPAL, WORKSPACE, "jsonl:mine")
     place.say("s", ("alice", "I like tea."))
     place.run(place.unit())
     assert heard.events == [("queue_empty", {"queued": 1, "leases": 0})]
 
 
 def _leases(place: Place) -> int:
-    with place.rt.storage.read() as view:
-        return len(view.tasks.leases())
+    with place.rt.storage.read() as tx:
+        return len(tx.tasks.leases())
 
 
 def test_a_plugin_that_fails_when_told_stops_nothing(start: Start, receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
@@ -195,10 +195,10 @@ def test_many_old_records_are_erased_in_pieces(place: Place, receiver: Receiver,
     register(place, receiver)
     emit_test(place)
     place.work()
-    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 2)
-    with place.rt.storage.read() as view:
-        (row,) = view.rows.page(Delivery)
-    place.rt.storage.write(lambda view: view.rows.put([replace(row, key=0, uid=f"{n:021d}") for n in range(4)]))
+    monkeypatch.setattr(retention, "BATCH_SIZE", 2)
+    with place.rt.storage.read() as tx:
+        (row,) = tx.rows.page(Delivery)
+    place.rt.storage.write(lambda tx: tx.rows.put([replace(row, key=0, uid=f"{n:021d}") for n in range(4)]))
     place.clock.advance(days=31)
     assert retention.sweep(place.rt)["deliveries"] == 5
 
@@ -206,9 +206,9 @@ def test_many_old_records_are_erased_in_pieces(place: Place, receiver: Receiver,
 def test_a_deleted_workspace_is_told_nothing(place: Place, receiver: Receiver) -> None:
     register(place, receiver)
     emit_test(place)
-    with place.rt.storage.read() as view:
-        workspace = view.workspaces.by_slug(WORKSPACE)
+    with place.rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(WORKSPACE)
     assert workspace is not None
-    place.rt.storage.write(lambda view: view.workspaces.save(replace(workspace, state="deleting")))
+    place.rt.storage.write(lambda tx: tx.workspaces.save(replace(workspace, state="deleting")))
     place.work()
     assert receiver.requests == []

@@ -12,7 +12,7 @@ import pytest
 
 from memservice.domain.errors import Unavailable
 from memservice.spi.capabilities import Capability
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.worker import polling
 from memservice.worker.polling import Worker
 from support.pipeline.fakes import Scripted
@@ -74,7 +74,7 @@ def test_a_store_that_is_away_is_waited_for_and_told_of_once(
     read = place.rt.storage.read
     away = 6
 
-    def sometimes() -> AbstractContextManager[View]:
+    def sometimes() -> AbstractContextManager[Transaction]:
         nonlocal away
         if away and threading.current_thread() is not threading.main_thread():
             away -= 1

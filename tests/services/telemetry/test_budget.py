@@ -30,8 +30,8 @@ class Answers(Scripted):
 
 
 def spend(place: Place, tokens: int) -> None:
-    with place.rt.storage.read() as view:
-        workspace = view.workspaces.by_slug("w")
+    with place.rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug("w")
     assert workspace is not None
     row = Usage(
         workspace_key=workspace.key,
@@ -44,7 +44,7 @@ def spend(place: Place, tokens: int) -> None:
         outcome="success",
         created_at=place.clock(),
     )
-    place.rt.storage.write(lambda view: view.usage.add([row]))
+    place.rt.storage.write(lambda tx: tx.usage.add([row]))
 
 
 def forget_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,8 +121,8 @@ def test_calls_that_the_store_does_not_know_yet_count(start: Start, monkeypatch:
     place = start(reasoner=Scripted(Capability.COSTLY), BUDGET_DAILY_TOKENS="100", **COSTLY)
     observe(place.rt)
     place.say("s", ("alice", "I like tea."))
-    with place.rt.storage.read() as view:
-        workspace = view.workspaces.by_slug("w")
+    with place.rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug("w")
     assert workspace is not None
     place.rt.called(ModelCall("deriver.representation", "openai", "m", "success", 1, workspace_key=workspace.key, input_tokens=100))
     place.work()

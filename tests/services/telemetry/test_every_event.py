@@ -157,8 +157,8 @@ def everything_happens(scene: Scene) -> None:
     scene.post("/chat", query=f"Who likes {SECRET}?", stream=True)
     dream(scene)
     lose_a_vector(scene)
-    with scene.rt.storage.read() as view:
-        uid = next(row.uid for row in view.rows.page(Conclusion) if row.state == "live")
+    with scene.rt.storage.read() as tx:
+        uid = next(row.uid for row in tx.rows.page(Conclusion) if row.state == "live")
     assert scene.client.delete(f"{W}/conclusions/{uid}").status_code == 204
     assert scene.client.delete(f"{W}/sessions/s").status_code == 202
     scene.work()
@@ -171,18 +171,18 @@ def everything_happens(scene: Scene) -> None:
 def lose_a_vector(scene: Scene) -> None:
     """It is found missing, and made again."""
     rt = scene.rt
-    with rt.storage.read() as view:
-        space = next(space for space in view.rows.page(Space) if space.kind == "conclusion")
-        lost = rt.vectors.keys(view, space)[:1]
-    rt.storage.write(lambda view: rt.vectors.delete(view, space, lost))
+    with rt.storage.read() as tx:
+        space = next(space for space in tx.rows.page(Space) if space.kind == "conclusion")
+        lost = rt.vectors.keys(tx, space)[:1]
+    rt.storage.write(lambda tx: rt.vectors.delete(tx, space, lost))
     scene.clock.advance(seconds=rt.settings.vector_store.reconciliation_interval_seconds + 1)
     reconcile.look(rt)
     scene.work()
 
 
 def dream(scene: Scene) -> None:
-    with scene.rt.storage.read() as view:
-        first, second = [row for row in view.rows.page(Conclusion) if row.observer == "ann" and row.state == "live"][:2]
+    with scene.rt.storage.read() as tx:
+        first, second = [row for row in tx.rows.page(Conclusion) if row.observer == "ann" and row.state == "live"][:2]
     scene.model.replies = [
         calling(
             ("supersede_conclusions", {"conclusions": [{"id": first.uid, "replaced_by": second.uid, "reason": "newer"}]}),
@@ -252,8 +252,8 @@ def test_every_event_arrives_with_its_fields_and_nothing_that_was_said_does(play
     (failed,) = [data for data in calls if data["outcome"] == "error"]
     assert (failed["error_class"], failed["is_final_attempt"]) == ("ModelFailure 429", False)
 
-    with scene.rt.storage.read() as view:
-        rows = view.rows.page(Usage)
+    with scene.rt.storage.read() as tx:
+        rows = tx.rows.page(Usage)
     assert len(rows) == len(calls) + len(of["embedding.call.completed"]), "the ledger knows every call that was told of"
     assert sum(row.input_tokens for row in rows if row.provider == "scripted") == sum(data["provider_input_tokens"] for data in calls)
 

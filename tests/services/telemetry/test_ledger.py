@@ -43,8 +43,8 @@ def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
 
 
 def rows(small: Small) -> list[Usage]:
-    with small.rt.storage.read() as view:
-        return view.rows.page(Usage)
+    with small.rt.storage.read() as tx:
+        return tx.rows.page(Usage)
 
 
 def test_a_call_is_written_soon_as_it_was(begin: Begin) -> None:
@@ -80,7 +80,7 @@ def test_what_failed_or_was_broken_off_is_written_as_well(begin: Begin) -> None:
 
 def test_the_end_writes_what_waits(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memservice.services.usage.ledger.WAIT_SECONDS", 60.0)
-    monkeypatch.setattr("memservice.services.usage.ledger.ROWS_AT_ONCE", 1_000)
+    monkeypatch.setattr("memservice.services.usage.ledger.BATCH_SIZE", 1_000)
     small = begin()
     observe(small.rt)
     writes: list[int] = []
@@ -158,8 +158,8 @@ def test_calls_that_are_noted_from_many_threads_are_all_there(begin: Begin) -> N
     for thread in threads:
         thread.join()
     ledger.close()
-    with small.rt.storage.read() as view:
-        assert view.usage.tokens(1, "2026-01-01") == 8 * 200 * 15
+    with small.rt.storage.read() as tx:
+        assert tx.usage.tokens(1, "2026-01-01") == 8 * 200 * 15
     assert ledger.unwritten(1, "2026-01-01") == 0
 
 

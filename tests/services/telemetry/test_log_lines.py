@@ -75,8 +75,8 @@ def test_an_id_that_is_sane_is_kept_and_follows_the_work(begin: Begin, written: 
     assert (number == given) == (given == "my-request.1")
     assert re.fullmatch(r"[A-Za-z0-9._-]{1,128}", number)
     assert request_id() is None, "the request is over"
-    with small.rt.storage.read() as view:
-        assert {task.request_id for task in view.rows.page(Task)} == {number}
+    with small.rt.storage.read() as tx:
+        assert {task.request_id for task in tx.rows.page(Task)} == {number}
     Worker(small.rt).run_until_idle(30)
     text = written()
     lines = [json.loads(line) for line in text.splitlines()]
@@ -102,8 +102,8 @@ def test_work_that_work_makes_necessary_keeps_the_id(begin: Begin) -> None:
         headers={"X-Request-Id": "first"},
     )
     Worker(small.rt).run_until_idle(30)
-    with small.rt.storage.read() as view:
-        tasks = view.rows.page(Task)
+    with small.rt.storage.read() as tx:
+        tasks = tx.rows.page(Task)
     assert {"representation", "dream_timer"} <= {task.kind for task in tasks}
     assert {task.request_id for task in tasks} == {"first"}
 

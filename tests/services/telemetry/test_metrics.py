@@ -263,7 +263,7 @@ def test_a_worker_answers_for_itself_and_another_takes_its_place() -> None:
 
 def test_names_of_workspaces_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever may make workspaces makes up their names, and each label is kept for ever."""
-    monkeypatch.setattr(telemetry_metrics, "MOST_WORKSPACES", 3)
+    monkeypatch.setattr(telemetry_metrics, "MAX_WORKSPACES", 3)
     metrics = Metrics("memservice", "deriver")
     for number in range(50):
         metrics.worked("embed", f"w{number}", 1)

@@ -27,8 +27,8 @@ ROW = Usage(
 
 def fill(small: Small) -> int:
     small.say("s", ("ann", "hi"))
-    with small.rt.storage.read() as view:
-        workspace = view.workspaces.by_slug("w")
+    with small.rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug("w")
     assert workspace is not None
     mine = replace(ROW, workspace_key=workspace.key, created_at=small.clock())
     rows = [
@@ -39,7 +39,7 @@ def fill(small: Small) -> int:
         replace(mine, workspace_key=workspace.key + 100),
         replace(mine, workspace_key=None),
     ]
-    small.rt.storage.write(lambda view: view.usage.add(rows))
+    small.rt.storage.write(lambda tx: tx.usage.add(rows))
     return workspace.key
 
 

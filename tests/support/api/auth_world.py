@@ -92,7 +92,7 @@ class Keyed:
         return answer.get_json() if answer.data else None
 
     def mint(self, workspace: str | None = None, peer: str | None = None, session: str | None = None) -> api_keys.Minted:
-        return api_keys.mint(self.runtime, ALL, api_keys.Wanted(workspace=workspace, peer=peer, session=session))
+        return api_keys.mint(self.runtime, ALL, api_keys.KeyRequest(workspace_id=workspace, peer_id=peer, session_id=session))
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ import pytest
 from memservice.domain.records import Space
 from memservice.spi.index_filter import (
     EVERYTHING,
-    Where,
+    IndexFilter,
 )
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.spi.text import TextHit, TextIndex, TextMatches, TextRow
 from memservice.spi.vectors import VectorHit, VectorIndex, VectorRow
 from memservice.testing.indexes import Engine
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
 
-def empty_means_all(where: Where) -> Where:
-    """As `if where.sessions:` does."""
-    return replace(where, **{each.name: None for each in fields(where) if getattr(where, each.name) == ()})
+def empty_means_all(index_filter: IndexFilter) -> IndexFilter:
+    """As `if index_filter.sessions:` does."""
+    return replace(index_filter, **{each.name: None for each in fields(index_filter) if getattr(index_filter, each.name) == ()})
 
 
 class BrokenText(TextIndexContract):
@@ -49,9 +49,16 @@ class BrokenText(TextIndexContract):
 class TestTextDropsAFilter(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801 - an attribute
         def search(
-            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+            self,
+            tx: Transaction | None,
+            kind: str,
+            workspace_key: int,
+            terms: Sequence[str],
+            k: int,
+            index_filter: IndexFilter,
+            ids: Sequence[int] | None = None,
         ) -> TextMatches:
-            return super().search(view, kind, workspace, terms, k, replace(where, authors=None), ids)
+            return super().search(tx, kind, workspace_key, terms, k, replace(index_filter, authors=None), ids)
 
     caught_by = ("test_any_of[author]", "test_conditions_are_anded")
 
@@ -59,9 +66,16 @@ class TestTextDropsAFilter(BrokenText):
 class TestTextTakesAnEmptyAnyOfForNone(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
         def search(
-            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+            self,
+            tx: Transaction | None,
+            kind: str,
+            workspace_key: int,
+            terms: Sequence[str],
+            k: int,
+            index_filter: IndexFilter,
+            ids: Sequence[int] | None = None,
         ) -> TextMatches:
-            return super().search(view, kind, workspace, terms, k, empty_means_all(where), ids)
+            return super().search(tx, kind, workspace_key, terms, k, empty_means_all(index_filter), ids)
 
     caught_by = ("test_any_of_nothing_matches_nothing[sessions]", "test_any_of_nothing_matches_nothing[levels]")
 
@@ -69,12 +83,19 @@ class TestTextTakesAnEmptyAnyOfForNone(BrokenText):
 class TestTextExcludesABound(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
         def search(
-            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+            self,
+            tx: Transaction | None,
+            kind: str,
+            workspace_key: int,
+            terms: Sequence[str],
+            k: int,
+            index_filter: IndexFilter,
+            ids: Sequence[int] | None = None,
         ) -> TextMatches:
             from datetime import timedelta
 
-            later = None if where.since is None else where.since + timedelta(microseconds=1)
-            return super().search(view, kind, workspace, terms, k, replace(where, since=later), ids)
+            later = None if index_filter.since is None else index_filter.since + timedelta(microseconds=1)
+            return super().search(tx, kind, workspace_key, terms, k, replace(index_filter, since=later), ids)
 
     caught_by = ("test_time_bounds_are_inclusive_and_exact",)
 
@@ -82,9 +103,16 @@ class TestTextExcludesABound(BrokenText):
 class TestTextIgnoresK(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
         def search(
-            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+            self,
+            tx: Transaction | None,
+            kind: str,
+            workspace_key: int,
+            terms: Sequence[str],
+            k: int,
+            index_filter: IndexFilter,
+            ids: Sequence[int] | None = None,
         ) -> TextMatches:
-            return super().search(view, kind, workspace, terms, 10**9, where, ids)
+            return super().search(tx, kind, workspace_key, terms, 10**9, index_filter, ids)
 
     caught_by = ("test_k_is_kept[0]", "test_k_is_kept[1]", "test_k_is_kept[3]")
 
@@ -92,10 +120,17 @@ class TestTextIgnoresK(BrokenText):
 class TestTextFiltersAfterK(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
         def search(
-            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+            self,
+            tx: Transaction | None,
+            kind: str,
+            workspace_key: int,
+            terms: Sequence[str],
+            k: int,
+            index_filter: IndexFilter,
+            ids: Sequence[int] | None = None,
         ) -> TextMatches:
-            first = {hit.key for hit in super().search(view, kind, workspace, terms, k, EVERYTHING, ids).hits}
-            found = super().search(view, kind, workspace, terms, 10**9, where, ids)
+            first = {hit.key for hit in super().search(tx, kind, workspace_key, terms, k, EVERYTHING, ids).hits}
+            found = super().search(tx, kind, workspace_key, terms, 10**9, index_filter, ids)
             return replace(found, hits=[hit for hit in found.hits if hit.key in first])
 
     caught_by = ("test_k_counts_rows_that_fit",)
@@ -104,9 +139,16 @@ class TestTextFiltersAfterK(BrokenText):
 class TestTextIgnoresIds(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
         def search(
-            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+            self,
+            tx: Transaction | None,
+            kind: str,
+            workspace_key: int,
+            terms: Sequence[str],
+            k: int,
+            index_filter: IndexFilter,
+            ids: Sequence[int] | None = None,
         ) -> TextMatches:
-            return super().search(view, kind, workspace, terms, k, where)
+            return super().search(tx, kind, workspace_key, terms, k, index_filter)
 
     caught_by = ("test_ids_confine_the_search",)
 
@@ -114,17 +156,24 @@ class TestTextIgnoresIds(BrokenText):
 class TestTextTakesNoIdsForAll(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
         def search(
-            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+            self,
+            tx: Transaction | None,
+            kind: str,
+            workspace_key: int,
+            terms: Sequence[str],
+            k: int,
+            index_filter: IndexFilter,
+            ids: Sequence[int] | None = None,
         ) -> TextMatches:
-            return super().search(view, kind, workspace, terms, k, where, ids or None)
+            return super().search(tx, kind, workspace_key, terms, k, index_filter, ids or None)
 
     caught_by = ("test_ids_confine_the_search",)
 
 
 class TestTextLeaksAWorkspace(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
-        def _texts(self, view: View | None, kind: str, workspace: int) -> dict[int, Any]:
-            return super()._texts(view, kind, 0)
+        def _texts(self, tx: Transaction | None, kind: str, workspace_key: int) -> dict[int, Any]:
+            return super()._texts(tx, kind, 0)
 
     caught_by = ("test_other_workspaces_change_nothing", "test_drop_takes_a_workspace_by_portions")
 
@@ -134,10 +183,17 @@ class TestTextCountsAllWorkspaces(BrokenText):
 
     class broken(MemoryTextIndex):  # noqa: N801
         def search(
-            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+            self,
+            tx: Transaction | None,
+            kind: str,
+            workspace_key: int,
+            terms: Sequence[str],
+            k: int,
+            index_filter: IndexFilter,
+            ids: Sequence[int] | None = None,
         ) -> TextMatches:
-            mine = super().search(view, kind, workspace, terms, k, where, ids)
-            theirs = super().search(view, kind, 12 if workspace == 1 else 1, terms, k, where, ids)
+            mine = super().search(tx, kind, workspace_key, terms, k, index_filter, ids)
+            theirs = super().search(tx, kind, 12 if workspace_key == 1 else 1, terms, k, index_filter, ids)
             return replace(mine, documents=mine.documents + theirs.documents)
 
     caught_by = ("test_other_workspaces_change_nothing",)
@@ -148,9 +204,16 @@ class TestTextCountsWhatFits(BrokenText):
 
     class broken(MemoryTextIndex):  # noqa: N801
         def search(
-            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+            self,
+            tx: Transaction | None,
+            kind: str,
+            workspace_key: int,
+            terms: Sequence[str],
+            k: int,
+            index_filter: IndexFilter,
+            ids: Sequence[int] | None = None,
         ) -> TextMatches:
-            found = super().search(view, kind, workspace, terms, k, where, ids)
+            found = super().search(tx, kind, workspace_key, terms, k, index_filter, ids)
             return replace(found, frequencies={term: sum(term in hit.terms for hit in found.hits) for term in terms})
 
     caught_by = ("test_statistics_do_not_depend_on_where_or_k",)
@@ -158,25 +221,25 @@ class TestTextCountsWhatFits(BrokenText):
 
 class TestTextMixesKinds(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
-        def _texts(self, view: View | None, kind: str, workspace: int) -> dict[int, Any]:
-            return super()._texts(view, "message", workspace)
+        def _texts(self, tx: Transaction | None, kind: str, workspace_key: int) -> dict[int, Any]:
+            return super()._texts(tx, "message", workspace_key)
 
     caught_by = ("test_kinds_are_apart", "test_remove_is_of_its_kind_and_workspace")
 
 
 class TestTextDeletesOnlyTheFirst(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
-        def remove(self, view: View | None, kind: str, workspace: int, keys: Sequence[int]) -> None:
-            super().remove(view, kind, workspace, keys[:1])
+        def remove(self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]) -> None:
+            super().remove(tx, kind, workspace_key, keys[:1])
 
     caught_by = ("test_remove_one_many_and_unknown",)
 
 
 class TestTextKeepsTheOldTerms(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
-        def add(self, view: View | None, kind: str, workspace: int, rows: Sequence[TextRow]) -> None:
-            old = {key: text.row.terms for key, text in self._texts(view, kind, workspace).items()}
-            super().add(view, kind, workspace, [replace(row, terms=[*old.get(row.key, ()), *row.terms]) for row in rows])
+        def add(self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]) -> None:
+            old = {key: text.row.terms for key, text in self._texts(tx, kind, workspace_key).items()}
+            super().add(tx, kind, workspace_key, [replace(row, terms=[*old.get(row.key, ()), *row.terms]) for row in rows])
 
     caught_by = ("test_adding_again_replaces",)
 
@@ -184,9 +247,16 @@ class TestTextKeepsTheOldTerms(BrokenText):
 class TestTextWantsAllTerms(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
         def search(
-            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+            self,
+            tx: Transaction | None,
+            kind: str,
+            workspace_key: int,
+            terms: Sequence[str],
+            k: int,
+            index_filter: IndexFilter,
+            ids: Sequence[int] | None = None,
         ) -> TextMatches:
-            found = super().search(view, kind, workspace, terms, k, where, ids)
+            found = super().search(tx, kind, workspace_key, terms, k, index_filter, ids)
             return replace(found, hits=[hit for hit in found.hits if len(hit.terms) == len(set(terms))])
 
     caught_by = ("test_any_term_is_enough",)
@@ -195,9 +265,16 @@ class TestTextWantsAllTerms(BrokenText):
 class TestTextForgetsHowOften(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
         def search(
-            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+            self,
+            tx: Transaction | None,
+            kind: str,
+            workspace_key: int,
+            terms: Sequence[str],
+            k: int,
+            index_filter: IndexFilter,
+            ids: Sequence[int] | None = None,
         ) -> TextMatches:
-            found = super().search(view, kind, workspace, terms, k, where, ids)
+            found = super().search(tx, kind, workspace_key, terms, k, index_filter, ids)
             return replace(found, hits=[TextHit(hit.key, dict.fromkeys(hit.terms, 1), hit.length) for hit in found.hits])
 
     caught_by = ("test_hits_count_terms_and_lengths",)
@@ -208,9 +285,16 @@ class TestTextTreatsTermsAsSyntax(BrokenText):
 
     class broken(MemoryTextIndex):  # noqa: N801
         def search(
-            self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+            self,
+            tx: Transaction | None,
+            kind: str,
+            workspace_key: int,
+            terms: Sequence[str],
+            k: int,
+            index_filter: IndexFilter,
+            ids: Sequence[int] | None = None,
         ) -> TextMatches:
-            return super().search(view, kind, workspace, [term.rstrip("*") for term in terms], k, where, ids)
+            return super().search(tx, kind, workspace_key, [term.rstrip("*") for term in terms], k, index_filter, ids)
 
     caught_by = ("test_a_term_may_be_any_text[hostile]",)
 
@@ -220,8 +304,8 @@ class TestTextSurvivesARollback(BrokenText):
         def __init__(self) -> None:
             self._outside: dict[tuple[str, int], dict[int, Any]] = {}
 
-        def _texts(self, view: View | None, kind: str, workspace: int) -> dict[int, Any]:
-            return self._outside.setdefault((kind, workspace), {})
+        def _texts(self, tx: Transaction | None, kind: str, workspace_key: int) -> dict[int, Any]:
+            return self._outside.setdefault((kind, workspace_key), {})
 
     caught_by = ("test_a_write_that_fails_leaves_nothing", "test_what_was_added_is_there_after_reopening")
 
@@ -242,12 +326,12 @@ class Altered(MemoryVectorIndex):
     """Asks for something else than it was asked for, or answers something else."""
 
     def query(
-        self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
     ) -> list[VectorHit]:
-        return self.answer(super().query(view, space, vector, *self.asked(k, where), ids))
+        return self.answer(super().query(tx, space, vector, *self.asked(k, index_filter), ids))
 
-    def asked(self, k: int, where: Where) -> tuple[int, Where]:
-        return k, where
+    def asked(self, k: int, index_filter: IndexFilter) -> tuple[int, IndexFilter]:
+        return k, index_filter
 
     def answer(self, hits: list[VectorHit]) -> list[VectorHit]:
         return hits
@@ -255,34 +339,34 @@ class Altered(MemoryVectorIndex):
 
 class TestVectorsDropAFilter(BrokenVectors):
     class broken(Altered):  # noqa: N801
-        def asked(self, k: int, where: Where) -> tuple[int, Where]:
-            return k, replace(where, sessions=None)
+        def asked(self, k: int, index_filter: IndexFilter) -> tuple[int, IndexFilter]:
+            return k, replace(index_filter, sessions=None)
 
     caught_by = ("test_any_of[session]", "test_conditions_are_anded")
 
 
 class TestVectorsTakeAnEmptyAnyOfForNone(BrokenVectors):
     class broken(Altered):  # noqa: N801
-        def asked(self, k: int, where: Where) -> tuple[int, Where]:
-            return k, empty_means_all(where)
+        def asked(self, k: int, index_filter: IndexFilter) -> tuple[int, IndexFilter]:
+            return k, empty_means_all(index_filter)
 
     caught_by = ("test_any_of_nothing_matches_nothing[observers]",)
 
 
 class TestVectorsCutOffAnyOf(BrokenVectors):
     class broken(Altered):  # noqa: N801
-        def asked(self, k: int, where: Where) -> tuple[int, Where]:
-            return k, replace(where, sessions=None if where.sessions is None else where.sessions[:100])
+        def asked(self, k: int, index_filter: IndexFilter) -> tuple[int, IndexFilter]:
+            return k, replace(index_filter, sessions=None if index_filter.sessions is None else index_filter.sessions[:100])
 
     caught_by = ("test_any_of_a_thousand_values",)
 
 
 class TestVectorsExcludeABound(BrokenVectors):
     class broken(Altered):  # noqa: N801
-        def asked(self, k: int, where: Where) -> tuple[int, Where]:
+        def asked(self, k: int, index_filter: IndexFilter) -> tuple[int, IndexFilter]:
             from datetime import timedelta
 
-            return k, replace(where, until=None if where.until is None else where.until - timedelta(microseconds=1))
+            return k, replace(index_filter, until=None if index_filter.until is None else index_filter.until - timedelta(microseconds=1))
 
     caught_by = ("test_time_bounds_are_inclusive_and_exact",)
 
@@ -314,10 +398,10 @@ class TestVectorsScoreFromZeroToOne(BrokenVectors):
 class TestVectorsScoreByInnerProduct(BrokenVectors):
     class broken(MemoryVectorIndex):  # noqa: N801
         def query(
-            self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+            self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
         ) -> list[VectorHit]:
-            rows = self._vectors(view, space)
-            found = super().query(view, space, vector, 10**9, where, ids)
+            rows = self._vectors(tx, space)
+            found = super().query(tx, space, vector, 10**9, index_filter, ids)
             return sorted((VectorHit(hit.key, float(rows[hit.key][0].vector @ vector)) for hit in found), key=lambda hit: -hit.score)[:k]
 
     caught_by = ("test_lengths_do_not_count",)
@@ -325,8 +409,8 @@ class TestVectorsScoreByInnerProduct(BrokenVectors):
 
 class TestVectorsIgnoreK(BrokenVectors):
     class broken(Altered):  # noqa: N801
-        def asked(self, k: int, where: Where) -> tuple[int, Where]:
-            return 10**9, where
+        def asked(self, k: int, index_filter: IndexFilter) -> tuple[int, IndexFilter]:
+            return 10**9, index_filter
 
     caught_by = ("test_k_is_kept[1]", "test_k_is_kept[0]")
 
@@ -334,10 +418,10 @@ class TestVectorsIgnoreK(BrokenVectors):
 class TestVectorsFilterAfterK(BrokenVectors):
     class broken(MemoryVectorIndex):  # noqa: N801
         def query(
-            self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+            self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
         ) -> list[VectorHit]:
-            first = {hit.key for hit in super().query(view, space, vector, k, EVERYTHING, ids)}
-            return [hit for hit in super().query(view, space, vector, k, where, ids) if hit.key in first]
+            first = {hit.key for hit in super().query(tx, space, vector, k, EVERYTHING, ids)}
+            return [hit for hit in super().query(tx, space, vector, k, index_filter, ids) if hit.key in first]
 
     caught_by = ("test_k_counts_rows_that_fit",)
 
@@ -345,42 +429,42 @@ class TestVectorsFilterAfterK(BrokenVectors):
 class TestVectorsIgnoreIds(BrokenVectors):
     class broken(MemoryVectorIndex):  # noqa: N801
         def query(
-            self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+            self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
         ) -> list[VectorHit]:
-            return super().query(view, space, vector, k, where, ids or None)
+            return super().query(tx, space, vector, k, index_filter, ids or None)
 
     caught_by = ("test_ids_confine_the_search",)
 
 
 class TestVectorsLeakASpace(BrokenVectors):
     class broken(MemoryVectorIndex):  # noqa: N801
-        def _vectors(self, view: View | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
-            return super()._vectors(view, replace(space, key=space.dimension))
+        def _vectors(self, tx: Transaction | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
+            return super()._vectors(tx, replace(space, key=space.dimension))
 
     caught_by = ("test_spaces_are_apart", "test_drop_takes_one_space")
 
 
 class TestVectorsDeleteOnlyTheFirst(BrokenVectors):
     class broken(MemoryVectorIndex):  # noqa: N801
-        def delete(self, view: View | None, space: Space, keys: Sequence[int]) -> None:
-            super().delete(view, space, keys[:1])
+        def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
+            super().delete(tx, space, keys[:1])
 
     caught_by = ("test_delete_one_many_and_unknown",)
 
 
 class TestVectorsKeepTheOld(BrokenVectors):
     class broken(MemoryVectorIndex):  # noqa: N801
-        def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
-            held = self._vectors(view, space)
-            super().upsert(view, space, [row for row in rows if row.key not in held])
+        def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
+            held = self._vectors(tx, space)
+            super().upsert(tx, space, [row for row in rows if row.key not in held])
 
     caught_by = ("test_upsert_replaces",)
 
 
 class TestVectorsListKeysAsText(BrokenVectors):
     class broken(MemoryVectorIndex):  # noqa: N801
-        def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
-            return sorted((key for key in self._vectors(view, space) if key > after), key=str)[:limit]
+        def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+            return sorted((key for key in self._vectors(tx, space) if key > after), key=str)[:limit]
 
     caught_by = ("test_keys_are_listed_in_portions",)
 
@@ -389,8 +473,8 @@ class TestVectorsListTheLastKeyAgain(BrokenVectors):
     """Whoever goes through them in portions never comes to an end."""
 
     class broken(MemoryVectorIndex):  # noqa: N801
-        def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
-            return super().keys(view, space, after - 1, limit)
+        def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+            return super().keys(tx, space, after - 1, limit)
 
     caught_by = ("test_keys_are_listed_in_portions",)
 
@@ -400,11 +484,11 @@ class TestVectorsListDeletedKeys(BrokenVectors):
         def __init__(self) -> None:
             self._ever: dict[int, set[int]] = {}
 
-        def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
+        def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
             self._ever.setdefault(space.key, set()).update(row.key for row in rows)
-            super().upsert(view, space, rows)
+            super().upsert(tx, space, rows)
 
-        def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+        def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
             return sorted(key for key in self._ever.get(space.key, ()) if key > after)[:limit]
 
     caught_by = ("test_keys_are_listed_in_portions",)
@@ -418,10 +502,10 @@ class TestVectorsCacheForEver(BrokenVectors):
             self._seen: dict[int, dict[int, Any]] = {}
 
         def query(
-            self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+            self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
         ) -> list[VectorHit]:
-            seen = self._seen.setdefault(space.key, dict(self._vectors(view, space)))
-            return [hit for hit in super().query(view, space, vector, k, where, ids) if hit.key in seen]
+            seen = self._seen.setdefault(space.key, dict(self._vectors(tx, space)))
+            return [hit for hit in super().query(tx, space, vector, k, index_filter, ids) if hit.key in seen]
 
     caught_by = ("test_another_opening_sees_changes",)
 
@@ -433,8 +517,8 @@ class TestVectorsPoisonTheirCache(BrokenVectors):
         def __init__(self) -> None:
             self._seen: dict[int, dict[int, Any]] = {}
 
-        def _vectors(self, view: View | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
-            held = super()._vectors(view, space)
+        def _vectors(self, tx: Transaction | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
+            held = super()._vectors(tx, space)
             return self._seen.setdefault(space.key, held)
 
     caught_by = ("test_a_write_that_fails_leaves_nothing", "test_what_was_stored_is_there_after_reopening")
@@ -449,14 +533,14 @@ class TestVectorsLoseOneOfTwoUpserts(BrokenVectors):
         def __init__(self) -> None:
             self._spaces: dict[int, dict[int, tuple[VectorRow, Any]]] = {}
 
-        def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
+        def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
             apart = type(self)()
-            apart._spaces = {space.key: dict(self._vectors(view, space))}
-            super(type(self), apart).upsert(view, space, rows)
+            apart._spaces = {space.key: dict(self._vectors(tx, space))}
+            super(type(self), apart).upsert(tx, space, rows)
             time.sleep(0.001)
             self._spaces[space.key] = apart._spaces[space.key]
 
-        def _vectors(self, view: View | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
+        def _vectors(self, tx: Transaction | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
             return self._spaces.setdefault(space.key, {})
 
     @pytest.fixture
@@ -472,14 +556,14 @@ class Named(MemoryVectorIndex):
     def named(self, text: str) -> str:
         return text
 
-    def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
-        super().upsert(view, space, [row if row.level is None else replace(row, level=self.named(row.level)) for row in rows])
+    def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
+        super().upsert(tx, space, [row if row.level is None else replace(row, level=self.named(row.level)) for row in rows])
 
     def query(
-        self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
     ) -> list[VectorHit]:
-        asked = None if where.levels is None else tuple(map(self.named, where.levels))
-        return super().query(view, space, vector, k, replace(where, levels=asked), ids)
+        asked = None if index_filter.levels is None else tuple(map(self.named, index_filter.levels))
+        return super().query(tx, space, vector, k, replace(index_filter, levels=asked), ids)
 
 
 class TestVectorsCutLongNames(BrokenVectors):
@@ -506,8 +590,8 @@ class TestVectorsCutTheNameOfTheEmbedder(BrokenVectors):
     """Spaces are told apart by what is left of it."""
 
     class broken(MemoryVectorIndex):  # noqa: N801
-        def _vectors(self, view: View | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
+        def _vectors(self, tx: Transaction | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
             kept = space.embedder.encode("ascii", "ignore")[:60]
-            return super()._vectors(view, replace(space, key=zlib.crc32(b"%d %b" % (space.workspace_key, kept))))
+            return super()._vectors(tx, replace(space, key=zlib.crc32(b"%d %b" % (space.workspace_key, kept))))
 
     caught_by = ("test_spaces_of_embedders_with_similar_names_are_apart",)

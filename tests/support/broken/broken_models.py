@@ -15,7 +15,7 @@ from memservice.spi.llm import Completion, CompletionRequest, LanguageModel, Mod
 from memservice.spi.providers import Context
 from memservice.testing.llm import LanguageModelContract, Peer
 from memservice_http.client import Endpoint
-from memservice_http.connection import Place
+from memservice_http.connection import ConnectionSettings
 from memservice_openai.chat import OpenAiModel
 from support.models.scripted import KEY, ScriptedPeer, scripted
 from support.models.wires import OpenAiWire
@@ -44,7 +44,9 @@ class Broken(LanguageModelContract):
     def peer(self) -> Iterator[Peer]:
         with scripted() as server:
             context = Context(lambda: datetime.now(UTC), getLogger("test"))
-            endpoint = Endpoint("openai", server.url, {"authorization": f"Bearer {KEY}"}, Place().load({"api_key": KEY}), context.clock)
+            endpoint = Endpoint(
+                "openai", server.url, {"authorization": f"Bearer {KEY}"}, ConnectionSettings().load({"api_key": KEY}), context.clock
+            )
             yield ScriptedPeer(server, OpenAiWire(), self.broken(OpenAiModel(endpoint, context)))
 
 

@@ -14,12 +14,12 @@ from typing import Any, ClassVar, TypeVar
 
 import pytest
 
-from memservice.domain.filters.ast import TRUE, All, Equal, Node, OneOf, Substring
-from memservice.domain.filters.ast import where as having
+from memservice.domain.filters.ast import TRUE, All, Condition, Equal, OneOf, Substring
+from memservice.domain.filters.ast import equals as having
 from memservice.domain.records import Lease
 from memservice.spi import repositories
 from memservice.spi.rows import BY_KEY, Order, UniqueViolation
-from memservice.spi.storage import Finding, Storage, View
+from memservice.spi.storage import Finding, Storage, Transaction
 from memservice.testing.storage import StorageContract
 from memservice_memory.rows import MemoryRows
 from memservice_memory.storage import MemoryStorage
@@ -44,7 +44,7 @@ def with_rows(rows: type[MemoryRows]) -> type[MemoryStorage]:
 
 
 def with_tasks(tasks: type[repositories.Tasks]) -> type[MemoryStorage]:
-    class BrokenView(View):
+    class BrokenView(Transaction):
         @cached_property
         def tasks(self) -> repositories.Tasks:
             return tasks(self.rows)
@@ -55,54 +55,54 @@ def with_tasks(tasks: type[repositories.Tasks]) -> type[MemoryStorage]:
 class RewritesConditions(MemoryRows):
     """Asks for something else than it was asked for."""
 
-    def rewrite(self, where: Node) -> Node:
+    def rewrite(self, condition: Condition) -> Condition:
         raise NotImplementedError
 
     def page(
-        self, record: type[R], where: Node = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
+        self, record: type[R], condition: Condition = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
     ) -> list[R]:
-        return super().page(record, self.rewrite(where), order, limit, offset)
+        return super().page(record, self.rewrite(condition), order, limit, offset)
 
-    def count(self, record: type[Any], where: Node = TRUE) -> int:
-        return super().count(record, self.rewrite(where))
+    def count(self, record: type[Any], condition: Condition = TRUE) -> int:
+        return super().count(record, self.rewrite(condition))
 
 
 class DropsAFilter(RewritesConditions):
-    def rewrite(self, where: Node) -> Node:
-        return All(where.parts[:-1]) if isinstance(where, All) and len(where.parts) > 1 else where
+    def rewrite(self, condition: Condition) -> Condition:
+        return All(condition.parts[:-1]) if isinstance(condition, All) and len(condition.parts) > 1 else condition
 
 
 class LeaksAWorkspace(RewritesConditions):
-    def rewrite(self, where: Node) -> Node:
-        if isinstance(where, All):
-            return All(tuple(self.rewrite(part) for part in where.parts))
-        return TRUE if isinstance(where, Equal) and where.field == "workspace_key" else where
+    def rewrite(self, condition: Condition) -> Condition:
+        if isinstance(condition, All):
+            return All(tuple(self.rewrite(part) for part in condition.parts))
+        return TRUE if isinstance(condition, Equal) and condition.field == "workspace_key" else condition
 
 
 class EmptyListMatchesAll(RewritesConditions):
-    def rewrite(self, where: Node) -> Node:
-        if isinstance(where, All):
-            return All(tuple(self.rewrite(part) for part in where.parts))
-        return TRUE if isinstance(where, OneOf) and not where.values else where
+    def rewrite(self, condition: Condition) -> Condition:
+        if isinstance(condition, All):
+            return All(tuple(self.rewrite(part) for part in condition.parts))
+        return TRUE if isinstance(condition, OneOf) and not condition.values else condition
 
 
 class TakesWildcards(RewritesConditions):
-    def rewrite(self, where: Node) -> Node:
-        return Substring(where.field, where.needle.strip("%")) if isinstance(where, Substring) else where
+    def rewrite(self, condition: Condition) -> Condition:
+        return Substring(condition.field, condition.needle.strip("%")) if isinstance(condition, Substring) else condition
 
 
 class IgnoresLimit(MemoryRows):
     def page(
-        self, record: type[R], where: Node = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
+        self, record: type[R], condition: Condition = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
     ) -> list[R]:
-        return super().page(record, where, order, None, offset)
+        return super().page(record, condition, order, None, offset)
 
 
 class OrdersCaseInsensitively(MemoryRows):
     def page(
-        self, record: type[R], where: Node = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
+        self, record: type[R], condition: Condition = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
     ) -> list[R]:
-        found = super().page(record, where)
+        found = super().page(record, condition)
         for step in reversed(order):
             found.sort(key=lambda row, name=step.field: _folded(getattr(row, name)), reverse=step.descending)  # type: ignore[misc]
         return found[offset : None if limit is None else offset + limit]
@@ -115,8 +115,8 @@ def _folded(value: Any) -> tuple[bool, Any]:
 class DeletesOneBatch(MemoryRows):
     """Stops after the first hundred rows."""
 
-    def delete(self, record: type[Any], where: Node) -> int:
-        return super().delete(record, having(key=tuple(row.key for row in self.page(record, where, limit=100))))
+    def delete(self, record: type[Any], condition: Condition) -> int:
+        return super().delete(record, having(key=tuple(row.key for row in self.page(record, condition, limit=100))))
 
 
 class ForgetsMicroseconds(MemoryRows):
@@ -148,10 +148,10 @@ class LosesACommit(MemoryStorage):
         self._numbers = count(1)
 
     @contextmanager
-    def transaction(self) -> Iterator[View]:
+    def transaction(self) -> Iterator[Transaction]:
         before = self._moment
-        with super().transaction() as view:
-            yield view
+        with super().transaction() as tx:
+            yield tx
         if next(self._numbers) % 10 == 0:
             self._moment = before
 
@@ -160,11 +160,11 @@ class KeepsHalfAWrite(MemoryStorage):
     """Commits what was done before the error."""
 
     @contextmanager
-    def transaction(self) -> Iterator[View]:
+    def transaction(self) -> Iterator[Transaction]:
         error: BaseException | None = None
-        with super().transaction() as view:
+        with super().transaction() as tx:
             try:
-                yield view
+                yield tx
             except BaseException as caught:
                 error = caught
         if error is not None:
@@ -173,9 +173,9 @@ class KeepsHalfAWrite(MemoryStorage):
 
 class WritersDoNotTakeTurns(MemoryStorage):
     @contextmanager
-    def transaction(self) -> Iterator[View]:
+    def transaction(self) -> Iterator[Transaction]:
         rows = MemoryRows(self._moment, lambda record: next(self._keys[record]))
-        yield View(rows)
+        yield Transaction(rows)
         time.sleep(0.001)
         self._moment = rows.moment()
 
@@ -184,25 +184,25 @@ class ReadsWhateverIsThere(MemoryStorage):
     """A read view that is no snapshot: each read sees the newest commit."""
 
     @contextmanager
-    def snapshot(self) -> Iterator[View]:
+    def snapshot(self) -> Iterator[Transaction]:
         storage = self
 
         class Live(MemoryRows):
             def __getattribute__(self, name: str) -> Any:
                 return dict(storage._moment.tables) if name == "_tables" else super().__getattribute__(name)
 
-        yield View(Live(Moment()))
+        yield Transaction(Live(Moment()))
 
 
 class ReusesKeys(MemoryStorage):
     """Counts on from the highest key that is stored."""
 
     @contextmanager
-    def transaction(self) -> Iterator[View]:
+    def transaction(self) -> Iterator[Transaction]:
         highest = {record: max(table.rows, default=0) for record, table in self._moment.tables.items()}
         self._keys = defaultdict(lambda: count(1), {record: count(key + 1) for record, key in highest.items()})
-        with super().transaction() as view:
-            yield view
+        with super().transaction() as tx:
+            yield tx
 
 
 class SaysItIsIll(MemoryStorage):
@@ -211,10 +211,10 @@ class SaysItIsIll(MemoryStorage):
     ill = False
 
     @contextmanager
-    def transaction(self) -> Iterator[View]:
+    def transaction(self) -> Iterator[Transaction]:
         try:
-            with super().transaction() as view:
-                yield view
+            with super().transaction() as tx:
+                yield tx
         except ValueError:
             self.ill = True
             raise

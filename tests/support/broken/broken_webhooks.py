@@ -12,7 +12,7 @@ import pytest
 
 from memservice.domain.errors import InvalidInput
 from memservice.spi.webhooks import Outcome
-from memservice.testing.webhooks import WebhookTransportContract, World
+from memservice.testing.webhooks import TransportFixture, WebhookTransportContract
 from memservice_webhooks.jsonl import JsonLinesTransport
 
 
@@ -23,7 +23,7 @@ class Broken(WebhookTransportContract):
     caught_by: ClassVar[tuple[str, ...]]
 
     @pytest.fixture
-    def world(self, tmp_path: Path) -> World:
+    def world(self, tmp_path: Path) -> TransportFixture:
         (tmp_path / "linked.jsonl").symlink_to(tmp_path / "elsewhere")
         file = tmp_path / "events.jsonl"
 
@@ -31,7 +31,7 @@ class Broken(WebhookTransportContract):
             lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
             return [(line["headers"], line["body"].encode()) for line in map(json.loads, lines)]
 
-        return World(
+        return TransportFixture(
             transport=self.broken(str(tmp_path)),
             url="jsonl:events",
             received=received,

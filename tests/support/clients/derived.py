@@ -12,7 +12,7 @@ from memservice.domain.ids import new_uid
 from memservice.runtime import open_runtime
 from memservice.services import indexing
 from memservice.settings import load_settings
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from support.clients.server import Server
 
 SAID = ["Alice has goats.", "Alice has bees.", "Alice sold her goats."]
@@ -32,14 +32,14 @@ class Known:
 def derive(server: Server, workspace: str, known: Known) -> str:
     """Store it for the pair of its first source; its id."""
 
-    def change(view: View) -> str:
-        place = view.workspaces.by_slug(workspace)
+    def change(tx: Transaction) -> str:
+        place = tx.workspaces.by_slug(workspace)
         assert place is not None
-        source = view.conclusions.by_uid(place.key, known.sources[0])
+        source = tx.conclusions.by_uid(place.key, known.sources[0])
         assert source is not None
         changed: dict[str, Any] = {"level": known.level, "source_ids": known.sources, "times_derived": known.times_derived}
-        (stored,) = view.conclusions.put([replace(source, key=0, uid=new_uid(), fingerprint=new_uid(), content=known.content, **changed)])
-        view.tasks.add(indexing.index_conclusions(runtime, view, place.key, [stored], vectors))
+        (stored,) = tx.conclusions.put([replace(source, key=0, uid=new_uid(), fingerprint=new_uid(), content=known.content, **changed)])
+        tx.tasks.add(indexing.index_conclusions(runtime, tx, place.key, [stored], vectors))
         return stored.uid
 
     runtime = open_runtime(load_settings(environ={}, cwd=server.folder, overrides={"DB_CONNECTION_URI": server.uri}))

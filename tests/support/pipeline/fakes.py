@@ -12,7 +12,7 @@ from memservice.domain.records import Conclusion, Message, Space
 from memservice.hookspecs import hookimpl
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
-from memservice.spi.index_filter import Where
+from memservice.spi.index_filter import IndexFilter
 from memservice.spi.providers import EmbedderProvider, ReasonerProvider, VectorIndexProvider
 from memservice.spi.reasoner import (
     AnswerRequest,
@@ -28,7 +28,7 @@ from memservice.spi.reasoner import (
 from memservice.spi.vectors import VectorHit, VectorRow
 
 if TYPE_CHECKING:
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
     from memservice.spi.vectors import Vector
 
 
@@ -112,42 +112,42 @@ class Outside:
         self.away = False
         self.asked = 0
 
-    def _look(self, view: View | None) -> None:
-        assert view is None
+    def _look(self, tx: Transaction | None) -> None:
+        assert tx is None
         self.asked += 1
         if self.away:
             raise IndexUnavailable("the index is away")
 
-    def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
-        self._look(view)
+    def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
+        self._look(tx)
         self.rows.update({(space.key, row.key): row for row in rows})
 
-    def delete(self, view: View | None, space: Space, keys: Sequence[int]) -> None:
-        self._look(view)
+    def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
+        self._look(tx)
         for key in keys:
             self.rows.pop((space.key, key), None)
 
     def query(
-        self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
     ) -> list[VectorHit]:
-        self._look(view)
+        self._look(tx)
         hits = [VectorHit(row.key, float(row.vector @ vector)) for (place, _), row in self.rows.items() if place == space.key]
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))[:k]
 
-    def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
-        self._look(view)
+    def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
+        self._look(tx)
         return {key: self.rows[space.key, key].vector for key in keys if (space.key, key) in self.rows}
 
-    def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
-        self._look(view)
+    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+        self._look(tx)
         return sorted(key for place, key in self.rows if place == space.key and key > after)[:limit]
 
-    def count(self, view: View | None, space: Space) -> int:
-        self._look(view)
+    def count(self, tx: Transaction | None, space: Space) -> int:
+        self._look(tx)
         return sum(1 for place, _ in self.rows if place == space.key)
 
-    def drop(self, view: View | None, space: Space) -> None:
-        self._look(view)
+    def drop(self, tx: Transaction | None, space: Space) -> None:
+        self._look(tx)
         self.rows = {place: row for place, row in self.rows.items() if place[0] != space.key}
 
     @hookimpl

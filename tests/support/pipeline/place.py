@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from memservice.domain.filters import TRUE, where
+from memservice.domain.filters import TRUE, equals
 from memservice.domain.records import Collection, Conclusion, Message, Session, Summary, Task
 from memservice.runtime import Runtime
 from memservice.services import (
@@ -27,7 +27,7 @@ from memservice.worker.runner import (
 )
 from support.pipeline.fakes import Scripted
 
-WHO = Principal(admin=True)
+PRINCIPAL = Principal(admin=True)
 WORKSPACE = "w"
 
 
@@ -51,18 +51,18 @@ class Place:
     def say(self, session: str, *said: tuple[str, str], configuration: Mapping[str, Any] | None = None) -> list[Message]:
         """Store (peer, content) pairs with one request."""
         drafts = [Draft(content, author, configuration=configuration) for author, content in said]
-        return messages.create(self.rt, WHO, WORKSPACE, session, drafts)
+        return messages.create(self.rt, PRINCIPAL, WORKSPACE, session, drafts)
 
     def join(self, session: str, **members: sessions.MemberConfig) -> Session:
-        return sessions.add_peers(self.rt, WHO, WORKSPACE, session, members)
+        return sessions.add_peers(self.rt, PRINCIPAL, WORKSPACE, session, members)
 
     def work(self) -> list[RunReport]:
         """Until nothing is ready."""
         return Worker(self.rt).run_until_idle(30)
 
     def ready(self) -> list[str]:
-        with self.rt.storage.read() as view:
-            return view.tasks.ready(self.clock(), 100, outbox.latest(self.rt))
+        with self.rt.storage.read() as tx:
+            return tx.tasks.ready(self.clock(), 100, outbox.latest(self.rt))
 
     def run(self, unit: str) -> RunReport:
         return run(self.rt, unit)
@@ -74,13 +74,13 @@ class Place:
 
     def tasks(self, kind: str | None = outbox.REPRESENTATION, **values: Any) -> list[Task]:
         chosen = values if kind is None else {"kind": kind, **values}
-        with self.rt.storage.read() as view:
-            return view.rows.page(Task, where(**chosen) if chosen else TRUE)
+        with self.rt.storage.read() as tx:
+            return tx.rows.page(Task, equals(**chosen) if chosen else TRUE)
 
     def conclusions(self, observer: str, observed: str | None = None) -> list[Conclusion]:
         """Live ones in the order in which they were stored."""
-        with self.rt.storage.read() as view:
-            found = view.rows.page(Conclusion, where(observer=observer, observed=observed or observer, state="live"))
+        with self.rt.storage.read() as tx:
+            found = tx.rows.page(Conclusion, equals(observer=observer, observed=observed or observer, state="live"))
         return found
 
     def texts(self, observer: str, observed: str | None = None) -> list[str]:
@@ -88,15 +88,15 @@ class Place:
 
     def counted(self, observer: str, observed: str | None = None) -> int:
         """The collection's own count of explicit conclusions."""
-        with self.rt.storage.read() as view:
-            (collection,) = view.rows.page(Collection, where(observer=observer, observed=observed or observer))
+        with self.rt.storage.read() as tx:
+            (collection,) = tx.rows.page(Collection, equals(observer=observer, observed=observed or observer))
         return collection.explicit_count
 
     def summaries(self, session: str) -> dict[str, Summary]:
-        return sessions.summaries(self.rt, WHO, WORKSPACE, session)
+        return sessions.summaries(self.rt, PRINCIPAL, WORKSPACE, session)
 
     def status(self, **names: str) -> QueueStatus:
-        return queue_status.status(self.rt, WHO, WORKSPACE, **names)
+        return queue_status.status(self.rt, PRINCIPAL, WORKSPACE, **names)
 
     def counts(self, **names: str) -> tuple[int, int, int, int]:
         """Queue status: total, completed, in progress, pending."""

@@ -14,7 +14,7 @@ from memservice.services import (
 )
 from memservice.services.paging import Paging
 from memservice.services.tasks import outbox
-from support.pipeline.place import WHO, WORKSPACE, Place
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 from support.receiver import LOOPBACK, Receiver
 
 Start = Callable[..., Place]
@@ -36,25 +36,25 @@ def opened(start: Start, *plugins: object, **settings: str) -> Place:
 
 
 def register(place: Place, receiver: Receiver, path: str = "/hook") -> WebhookEndpoint:
-    return webhooks.register(place.rt, WHO, WORKSPACE, receiver.url(path)).endpoint
+    return webhooks.register(place.rt, PRINCIPAL, WORKSPACE, receiver.url(path)).endpoint
 
 
 def endpoint(place: Place, uid: str) -> WebhookEndpoint:
-    (found,) = [one for one in webhooks.page(place.rt, WHO, WORKSPACE, Paging()).items if one.uid == uid]
+    (found,) = [one for one in webhooks.page(place.rt, PRINCIPAL, WORKSPACE, Paging()).items if one.uid == uid]
     return found
 
 
 def attempts(place: Place, uid: str) -> list[Delivery]:
     """Oldest first."""
-    return list(webhooks.deliveries(place.rt, WHO, WORKSPACE, uid, Paging(reverse=True, size=100)).items)
+    return list(webhooks.deliveries(place.rt, PRINCIPAL, WORKSPACE, uid, Paging(reverse=True, size=100)).items)
 
 
 def letters(place: Place, uid: str) -> list[webhooks.DeadLetter]:
-    return list(webhooks.dead_letters(place.rt, WHO, WORKSPACE, uid, Paging()).items)
+    return list(webhooks.dead_letters(place.rt, PRINCIPAL, WORKSPACE, uid, Paging()).items)
 
 
 def emit_test(place: Place) -> None:
-    webhooks.send_test(place.rt, WHO, WORKSPACE)
+    webhooks.send_test(place.rt, PRINCIPAL, WORKSPACE)
 
 
 def try_all(place: Place, seconds: float = DAY) -> None:

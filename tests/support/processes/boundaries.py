@@ -132,26 +132,26 @@ def work(rt: Runtime) -> None:
 
 def held(rt: Runtime) -> dict[str, Any]:
     """All that matters, without ids and times."""
-    with rt.storage.read() as view:
-        spaces = view.rows.page(Space)
-        session = view.rows.page(Session)
+    with rt.storage.read() as tx:
+        spaces = tx.rows.page(Space)
+        session = tx.rows.page(Session)
         return {
-            "messages": [(m.author, m.seq, m.content, m.tokens_through) for m in view.rows.page(Message)],
+            "messages": [(m.author, m.seq, m.content, m.tokens_through) for m in tx.rows.page(Message)],
             "sessions": [(s.slug, s.message_count, s.token_total) for s in session],
             "conclusions": sorted(
-                (c.observer, c.observed, c.content, c.times_derived, len(c.message_keys)) for c in view.rows.page(Conclusion)
+                (c.observer, c.observed, c.content, c.times_derived, len(c.message_keys)) for c in tx.rows.page(Conclusion)
             ),
-            "collections": sorted((c.observer, c.observed, c.explicit_count) for c in view.rows.page(Collection)),
-            "vectors": sorted((space.kind, rt.vectors.count(view, space)) for space in spaces),
-            "summaries": sorted((s.kind, s.content, m.seq) for s in view.rows.page(Summary) if (m := _covered(view, s))),
-            "tasks": sorted((t.kind, t.state, t.attempts) for t in view.rows.page(Task) if t.kind in ("representation", "summary")),
-            "unfinished": sum(1 for t in view.rows.page(Task) if t.state != DONE and t.kind != "dream_timer"),
-            "leases": view.rows.count(Lease),
+            "collections": sorted((c.observer, c.observed, c.explicit_count) for c in tx.rows.page(Collection)),
+            "vectors": sorted((space.kind, rt.vectors.count(tx, space)) for space in spaces),
+            "summaries": sorted((s.kind, s.content, m.seq) for s in tx.rows.page(Summary) if (m := _covered(tx, s))),
+            "tasks": sorted((t.kind, t.state, t.attempts) for t in tx.rows.page(Task) if t.kind in ("representation", "summary")),
+            "unfinished": sum(1 for t in tx.rows.page(Task) if t.state != DONE and t.kind != "dream_timer"),
+            "leases": tx.rows.count(Lease),
         }
 
 
-def _covered(view: Any, summary: Summary) -> Message | None:
-    found: Message | None = view.messages.by_keys([summary.message_key]).get(summary.message_key)
+def _covered(tx: Any, summary: Summary) -> Message | None:
+    found: Message | None = tx.messages.by_keys([summary.message_key]).get(summary.message_key)
     return found
 
 
@@ -241,8 +241,8 @@ def acknowledged_lost(stores: Stores, name: str) -> int:
 
     def look() -> None:
         rt = opened(stores.uri(name))
-        with rt.storage.read() as view:
-            answer.write_text(str(view.rows.count(Message)), encoding="utf-8")
+        with rt.storage.read() as tx:
+            answer.write_text(str(tx.rows.count(Message)), encoding="utf-8")
         rt.close()
 
     assert in_a_process(look) == 0

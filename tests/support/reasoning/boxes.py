@@ -54,6 +54,6 @@ class Box:
                 return Chain(item, [other for other in self.held if other.uid in item.source_ids])
         raise ToolRefused(f"There is no conclusion with the id {uid!r}.")
 
-    def card(self, peer: str) -> Sequence[str]:
-        self.asked.append(("card", peer))
+    def card(self, peer_id: str) -> Sequence[str]:
+        self.asked.append(("card", peer_id))
         return ["IDENTITY: Alice"]

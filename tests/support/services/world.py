@@ -29,7 +29,7 @@ from memservice.services.retrieval.context import (
 )
 from memservice.services.retrieval.representation import RepresentationOptions
 from memservice.services.sessions import MemberConfig
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 ME = Principal(admin=True)
 WORKSPACE = "w"
@@ -75,11 +75,11 @@ class Small:
         """A conclusion as background work stores it."""
         (made,) = self.conclude(observer, observed, content)
         changed = replace(made, level=level, **fields)
-        return self.rt.storage.write(lambda view: view.conclusions.put([changed]))[0]
+        return self.rt.storage.write(lambda tx: tx.conclusions.put([changed]))[0]
 
     def summarise(self, message: Message, kind: str, tokens: int, content: str = "before") -> None:
-        def store(view: View) -> None:
-            view.summaries.save(
+        def store(tx: Transaction) -> None:
+            tx.summaries.save(
                 Summary(
                     workspace_key=message.workspace_key,
                     session_key=message.session_key,

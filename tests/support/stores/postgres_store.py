@@ -6,7 +6,7 @@ import logging
 from functools import cache
 from typing import Any
 
-from memservice_postgres.connections import Place, place_of
+from memservice_postgres.connections import ConnectionConfig, config_of
 from memservice_postgres.settings import PostgresSettings
 from memservice_postgres.storage import PostgresStorage, open_storage
 from support.stores.postgres_server import connect, new_database
@@ -58,6 +58,6 @@ def empty(uri: str) -> None:
         connection.execute(_EMPTY)
 
 
-def place(uri: str) -> Place:
+def place(uri: str) -> ConnectionConfig:
     """Where that database is."""
-    return place_of(uri)
+    return config_of(uri)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from sqlalchemy import Connection, Engine, create_engine, event
 
 from memservice.spi.rows import Rows
-from memservice.spi.storage import Storage, View
+from memservice.spi.storage import Storage, Transaction
 from memservice_sqlite import search_schema
 from memservice_sqlite.settings import SqliteSettings
 from memservice_sqlite.storage import open_storage
@@ -40,12 +40,12 @@ class SqliteFile:
                 raise
             connection.exec_driver_sql("COMMIT")
 
-    def write(self, fn: Callable[[View], T]) -> T:
+    def write(self, fn: Callable[[Transaction], T]) -> T:
         with self.transaction("BEGIN IMMEDIATE") as connection:
             return fn(view_of(connection))
 
     @contextmanager
-    def read(self) -> Iterator[View]:
+    def read(self) -> Iterator[Transaction]:
         with self.transaction("BEGIN") as connection:
             yield view_of(connection)
 
@@ -60,8 +60,8 @@ def open_whole(path: Path) -> Storage:
     return storage
 
 
-def view_of(connection: Connection) -> View:
-    return View(cast(Rows, SimpleNamespace(connection=connection)))
+def view_of(connection: Connection) -> Transaction:
+    return Transaction(cast(Rows, SimpleNamespace(connection=connection)))
 
 
 def _configure(connection: Any, record: object) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memservice.domain.filters import evaluate, jsontext, matches
-from memservice.domain.filters.ast import Node
+from memservice.domain.filters.ast import Condition
 from memservice.domain.records import Conclusion, Message, Session
 from memservice.testing import corpus
 
@@ -17,7 +17,7 @@ CASES: dict[Any, list[Any]] = {Message: corpus.messages(), Session: corpus.sessi
 PROBES = list(corpus.probes(Message))
 
 
-def answers(probes: list[Node], rows: list[Any]) -> list[list[bool]]:
+def answers(probes: list[Condition], rows: list[Any]) -> list[list[bool]]:
     return [[matches(row, probe) for row in rows] for probe in probes]
 
 

@@ -12,7 +12,7 @@ from memservice.domain.filters import CONCLUSION, MESSAGE, PEER, SESSION, WORKSP
 
 def problem(filters: object, resource: Resource = MESSAGE) -> tuple[tuple[str | int, ...], str]:
     with pytest.raises(InvalidInput) as caught:
-        parse_filters(filters, resource, workspace="w")
+        parse_filters(filters, resource, workspace_id="w")
     (found,) = caught.value.problems
     assert found.kind == "value_error"
     assert found.loc[:2] == ("body", "filters")
@@ -129,7 +129,7 @@ def test_refused_by_resource(resource: Resource, filters: dict[str, Any], messag
 
 @pytest.mark.parametrize("operator", ["AND", "OR", "NOT"])
 def test_five_logical_levels_pass_and_six_fail(operator: str) -> None:
-    parse_filters(nested(5, operator), MESSAGE, workspace="w")
+    parse_filters(nested(5, operator), MESSAGE, workspace_id="w")
     loc, message = problem(nested(6, operator))
     assert message == "Filter nesting exceeds maximum depth of 5"
     assert loc == (operator, 0) * 5 + (operator,)
@@ -137,7 +137,7 @@ def test_five_logical_levels_pass_and_six_fail(operator: str) -> None:
 
 
 def test_size_is_bounded() -> None:
-    parse_filters({"peer_id": ["a"] * 10_000}, MESSAGE, workspace="w")
+    parse_filters({"peer_id": ["a"] * 10_000}, MESSAGE, workspace_id="w")
     assert problem({"peer_id": ["a"] * 10_001})[1] == "Filter lists more than 10000 values"
     assert problem({"OR": [{"peer_id": "a"}] * 401})[1] == "Filter has more than 400 conditions"
     assert problem({"metadata": {str(number): {"gt": 1} for number in range(401)}})[1] == "Filter has more than 400 conditions"
@@ -145,7 +145,7 @@ def test_size_is_bounded() -> None:
     inside = "Filter has more than 32 objects and lists inside lists for metadata to contain"
     assert problem({"metadata": {"k": [{"a": 1}] * 33}})[1] == inside
     assert problem({"AND": [{"metadata": {"k": [[1]] * 16}}, {"metadata": {"k": [[{}]] * 9}}]})[1] == inside
-    parse_filters({"metadata": {"k": [{"a": {"b": {}}}] * 32}}, MESSAGE, workspace="w")
+    parse_filters({"metadata": {"k": [{"a": {"b": {}}}] * 32}}, MESSAGE, workspace_id="w")
     deep: Any = 1
     for _ in range(50_000):
         deep = [deep]

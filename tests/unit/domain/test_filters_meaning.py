@@ -50,7 +50,7 @@ def conclusion(**fields: Any) -> Conclusion:
 
 
 def holds(filters: dict[str, Any], row: Any, resource: Resource) -> bool:
-    return matches(row, parse_filters(filters, resource, workspace="w"))
+    return matches(row, parse_filters(filters, resource, workspace_id="w"))
 
 
 @pytest.mark.parametrize(
@@ -297,19 +297,19 @@ def test_ids_are_slugs() -> None:
 
 
 def test_trees_are_small() -> None:
-    assert parse_filters(None, MESSAGE, workspace="w") is TRUE
-    assert parse_filters({"peer_id": "*", "AND": [{}], "workspace_id": "w"}, MESSAGE, workspace="w") == TRUE
-    assert parse_filters({"workspace_id": "x"}, MESSAGE, workspace="w") == FALSE
-    assert parse_filters({"AND": [{"peer_id": "a"}]}, MESSAGE, workspace="w") == Equal("author", "a")
-    assert parse_filters({"OR": [{"peer_id": "a"}]}, MESSAGE, workspace="w") == Equal("author", "a")
-    assert parse_filters({"peer_id": ["a", "a"]}, MESSAGE, workspace="w") == OneOf("author", ("a",))
-    assert parse_filters({"peer_id": {"ne": "a"}}, MESSAGE, workspace="w") == Not(Equal("author", "a"))
-    assert parse_filters({"metadata": {"a": 1, "b": [2]}}, MESSAGE, workspace="w") == Contains("metadata", {"a": 1, "b": [2]})
+    assert parse_filters(None, MESSAGE, workspace_id="w") is TRUE
+    assert parse_filters({"peer_id": "*", "AND": [{}], "workspace_id": "w"}, MESSAGE, workspace_id="w") == TRUE
+    assert parse_filters({"workspace_id": "x"}, MESSAGE, workspace_id="w") == FALSE
+    assert parse_filters({"AND": [{"peer_id": "a"}]}, MESSAGE, workspace_id="w") == Equal("author", "a")
+    assert parse_filters({"OR": [{"peer_id": "a"}]}, MESSAGE, workspace_id="w") == Equal("author", "a")
+    assert parse_filters({"peer_id": ["a", "a"]}, MESSAGE, workspace_id="w") == OneOf("author", ("a",))
+    assert parse_filters({"peer_id": {"ne": "a"}}, MESSAGE, workspace_id="w") == Not(Equal("author", "a"))
+    assert parse_filters({"metadata": {"a": 1, "b": [2]}}, MESSAGE, workspace_id="w") == Contains("metadata", {"a": 1, "b": [2]})
 
 
 def test_names_that_the_route_decides_are_skipped_at_the_top_only() -> None:
     given = {"peer_id": 5, "workspace_id": "x", "OR": [{"peer_id": "a"}]}
-    assert parse_filters(given, MESSAGE, workspace="w", ignore=("peer_id", "workspace_id")) == Equal("author", "a")
+    assert parse_filters(given, MESSAGE, workspace_id="w", ignore=("peer_id", "workspace_id")) == Equal("author", "a")
 
 
 def test_types_never_meet() -> None:

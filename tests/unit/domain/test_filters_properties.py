@@ -15,7 +15,7 @@ from memservice.domain.filters import (
     PEER,
     SESSION,
     WORKSPACE,
-    Node,
+    Condition,
     Resource,
     matches,
     parse_containment,
@@ -30,12 +30,12 @@ ROWS: dict[str, list[Any]] = {MESSAGE.name: corpus.messages(), SESSION.name: cor
 RESOURCES = [MESSAGE, SESSION, CONCLUSION]
 
 
-def parsed(filters: object, resource: Resource) -> Node:
-    return parse_filters(filters, resource, workspace=s.WORKSPACE_SLUG)
+def parsed(filters: object, resource: Resource) -> Condition:
+    return parse_filters(filters, resource, workspace_id=s.WORKSPACE_SLUG)
 
 
-def chosen(resource: Resource, node: Node) -> list[int]:
-    return [index for index, row in enumerate(ROWS[resource.name]) if matches(row, node)]
+def chosen(resource: Resource, condition: Condition) -> list[int]:
+    return [index for index, row in enumerate(ROWS[resource.name]) if matches(row, condition)]
 
 
 @settings(max_examples=examples(200), deadline=None)
@@ -98,7 +98,7 @@ def test_filters_of_the_strategies_tell_rows_apart(resource: Resource) -> None:
 
     @settings(max_examples=examples(100), deadline=None, derandomize=True, database=None)
     @given(s.nodes(resource))
-    def draw(node: Node) -> None:
+    def draw(node: Condition) -> None:
         telling[0] += 1
         telling[1] += 0 < len(chosen(resource, node)) < len(ROWS[resource.name])
 

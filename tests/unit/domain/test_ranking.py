@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memservice.domain.ranking import K1, B, bm25, fuse, idf, lend, normalise, ranked
+from memservice.domain.ranking import K1, B, bm25, bm25_with_neighbours, fuse, idf, normalise, ranked
 from memservice.spi.text import TextHit, TextMatches
 
 SCORES = st.dictionaries(st.integers(1, 60), st.floats(0, 50), max_size=30)
@@ -77,7 +77,7 @@ def test_lending_scores_as_a_stored_field_would(texts: list[list[str]]) -> None:
     terms = {"lake", "dog"}
     hits = [TextHit(i, {t: text.count(t) for t in terms if t in text}, len(text)) for i, text in enumerate(texts) if terms & set(text)]
     frequencies = {term: sum(term in text for text in texts) for term in terms}
-    lent = lend(TextMatches(len(texts), 4.0, frequencies, hits), {i: Placed(1, i, 4) for i in range(len(texts))})
+    lent = bm25_with_neighbours(TextMatches(len(texts), 4.0, frequencies, hits), {i: Placed(1, i, 4) for i in range(len(texts))})
     stored = stored_field(texts, terms)
     assert lent.keys() == stored.keys()
     for key in range(2, len(texts) - 2):
@@ -88,21 +88,23 @@ def test_speaker_and_date_are_not_lent() -> None:
     places = {key: Placed(1, key, 5) for key in range(1, 6)}
     hit = TextHit(3, {"carolin": 1, "lake": 1}, 5)
     matches = TextMatches(100, 5.0, {"carolin": 40, "lake": 3}, [hit])
-    with_head = lend(matches, places, {3: {"carolin"}})
-    only_lake = lend(TextMatches(100, 5.0, {"carolin": 40, "lake": 3}, [TextHit(3, {"lake": 1}, 5)]), places)
+    with_head = bm25_with_neighbours(matches, places, {3: {"carolin"}})
+    only_lake = bm25_with_neighbours(TextMatches(100, 5.0, {"carolin": 40, "lake": 3}, [TextHit(3, {"lake": 1}, 5)]), places)
     assert {key: with_head[key] for key in (1, 2, 4, 5)} == {key: only_lake[key] for key in (1, 2, 4, 5)}
     assert with_head[3] > only_lake[3]
     twice = TextMatches(100, 5.0, {"carolin": 40}, [TextHit(3, {"carolin": 2}, 5)])
-    assert lend(twice, places, {3: {"carolin"}}).keys() == places.keys()
-    assert lend(TextMatches(100, 5.0, {"carolin": 40}, [TextHit(3, {"carolin": 1}, 5)]), places, {3: {"carolin"}}).keys() == {3}
+    assert bm25_with_neighbours(twice, places, {3: {"carolin"}}).keys() == places.keys()
+    assert bm25_with_neighbours(
+        TextMatches(100, 5.0, {"carolin": 40}, [TextHit(3, {"carolin": 1}, 5)]), places, {3: {"carolin"}}
+    ).keys() == {3}
 
 
 def test_lending_stays_in_the_session_and_without_places_is_for_the_hit_alone() -> None:
     matches = TextMatches(10, 5.0, {"lake": 1}, [TextHit(3, {"lake": 1}, 5)])
     places = {3: Placed(1, 3, 9), 4: Placed(2, 4, 9), 5: Placed(1, 5, 9), 6: Placed(1, 6, 9)}
-    assert lend(matches, places).keys() == {3, 5}
-    assert lend(matches, {}) == pytest.approx(bm25(matches))
-    assert lend(TextMatches(0, 0.0), {}) == {}
+    assert bm25_with_neighbours(matches, places).keys() == {3, 5}
+    assert bm25_with_neighbours(matches, {}) == pytest.approx(bm25(matches))
+    assert bm25_with_neighbours(TextMatches(0, 0.0), {}) == {}
 
 
 def test_normalise_is_relative_to_the_best() -> None:

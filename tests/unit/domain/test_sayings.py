@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memservice.domain.text.shingles import (
-    Sayings,
+    ShingleIndex,
     shingles_overlap,
 )
 from support.examples import examples
@@ -19,12 +19,12 @@ texts = st.lists(words, max_size=24).map(" ".join)
 @given(held=st.lists(texts, max_size=8), text=texts, share=st.sampled_from([0.1, 0.5, 0.75, 0.9, 1.0]))
 def test_sayings_agree_with_the_overlap_of_each(held: list[str], text: str, share: float) -> None:
     expected = [place for place, other in enumerate(held) if shingles_overlap(text, other) >= share]
-    assert Sayings(held).repeating(text, share) == expected
+    assert ShingleIndex(held).repeating(text, share) == expected
 
 
 def test_nearly_the_same_is_found_and_its_rarest_words_may_differ() -> None:
     said = "we went up the hill and saw the old mill and then we came all the way down again in the rain"
     other = said.replace("rain", "snow")
-    assert Sayings(["nothing of it", said]).repeating(other, 0.9) == [1]
-    assert Sayings([said]).repeating(other, 1.0) == []
-    assert Sayings([said]).repeating("", 0.9) == []
+    assert ShingleIndex(["nothing of it", said]).repeating(other, 0.9) == [1]
+    assert ShingleIndex([said]).repeating(other, 1.0) == []
+    assert ShingleIndex([said]).repeating("", 0.9) == []

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from memservice.domain.json_schema import misfit
+from memservice.domain.json_schema import problem
 from memservice.spi.reasoner import AnswerRequest, Evidence, Utterance
 from memservice_extractive.reasoner import ExtractiveReasoner
 from support.examples import examples
@@ -201,7 +201,7 @@ def test_every_kind_of_part_gets_a_valid_value(part: dict[str, Any], value: Any)
 def test_bounds_that_leave_nothing_do_not_cost_the_structure(part: dict[str, Any], evidence: tuple[Evidence, ...]) -> None:
     schema = properties(a=part)
     (document,) = answered(evidence=evidence, response_format=schema)
-    assert misfit(schema, json.loads(document)) is None
+    assert problem(schema, json.loads(document)) is None
 
 
 def test_a_required_property_that_is_not_described_is_given() -> None:

@@ -17,7 +17,7 @@ from memservice.spi.reasoner import DeriveRequest, Utterance
 from memservice_extractive import facts, prose, worth
 from memservice_extractive.prose import own_lines
 from memservice_extractive.reasoner import ExtractiveReasoner
-from memservice_extractive.sentences import LONGEST, split
+from memservice_extractive.sentences import MAX_LENGTH, split
 from support.examples import examples
 
 START = datetime(2023, 5, 8, 10, tzinfo=UTC)
@@ -93,10 +93,10 @@ def test_long_text_is_cut_at_clause_ends() -> None:
     pieces = split(text, "en")
 
     assert len(pieces) > 1
-    assert all(len(piece) <= LONGEST for piece in pieces)
+    assert all(len(piece) <= MAX_LENGTH for piece in pieces)
     assert " ".join(pieces) == text
     assert all(piece.endswith(",") for piece in pieces[:-1])
-    assert max(map(len, split("x" * 3000, "en"))) <= LONGEST
+    assert max(map(len, split("x" * 3000, "en"))) <= MAX_LENGTH
     assert "".join(split("猫" * 3000, "zh")) == "猫" * 3000
 
 
@@ -136,7 +136,7 @@ def test_every_statement_is_a_substring_of_what_the_observed_peer_said(said: lis
     seen = set()
     for statement in statements:
         assert statement.message_keys
-        assert 0 < len(statement.content) <= LONGEST
+        assert 0 < len(statement.content) <= MAX_LENGTH
         assert statement.content == " ".join(statement.content.split())
         assert statement.content in own[statement.message_keys[0]]
         assert all(statement.content.casefold() in own[key].casefold() for key in statement.message_keys)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memservice.domain.errors import ConfigurationError
-from memservice.reasoning.client import Caller
+from memservice.reasoning.client import ModelClient
 from memservice.spi.llm import Completion, ModelFailure, Refusal, Tool, ToolCall, Turn
 from memservice.spi.reasoner import Origin, Spent
 from support.reasoning.model import Bench, Reply, ScriptedModel
@@ -23,8 +23,8 @@ def bench(*replies: Reply, spare: ScriptedModel | None = None, **settings: str) 
     return Bench(model, *([spare] if spare else []), **FIRST, **fallback, **settings), model
 
 
-def caller(bench: Bench, origin: Origin | None = None) -> Caller:
-    return Caller(bench.models, "deriver.representation", bench.models.settings.deriver.model_config, origin or Origin())
+def caller(bench: Bench, origin: Origin | None = None) -> ModelClient:
+    return ModelClient(bench.models, "deriver.representation", bench.models.settings.deriver.model_config, origin or Origin())
 
 
 def test_an_answer_is_given_and_noted() -> None:
@@ -226,7 +226,7 @@ def test_each_place_is_opened_once() -> None:
     place, model = bench(DERIVER_MODEL_CONFIG__OVERRIDES__BASE_URL="http://one", SUMMARY_MODEL_CONFIG__TRANSPORT="scripted")
     settings = place.models.settings
     for config in (settings.deriver.model_config, settings.summary.model_config, settings.deriver.model_config):
-        Caller(place.models, "x", config, Origin()).complete(ASK)
+        ModelClient(place.models, "x", config, Origin()).complete(ASK)
     assert [opened["base_url"] for opened in model.opened] == ["http://one", None]
 
 

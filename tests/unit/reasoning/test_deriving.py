@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memservice.domain import tokens
-from memservice.domain.derived_rules import LONGEST_CONTENT
-from memservice.reasoning.derive import MOST_STATEMENTS, derive, prompt_of
+from memservice.domain.derived_rules import MAX_CONTENT_LENGTH
+from memservice.reasoning.derive import MAX_STATEMENTS, derive, prompt_of
 from memservice.reasoning.prompts import derive as prompt
 from memservice.reasoning.reasoner import LlmReasoner
 from memservice.reasoning.structured import MalformedAnswer
@@ -152,6 +152,6 @@ def test_failures_are_passed_on_and_calls_told_of() -> None:
 
 def test_a_model_that_cannot_stop_is_not_followed() -> None:
     flood = [(f"Alice owns castle {number}.", [1]) for number in range(5_000)]
-    result, _ = derived(found(("x" * (LONGEST_CONTENT + 1), [1]), *flood, ("Alice owns castle 3.", [2])))
-    assert len(result.statements) == MOST_STATEMENTS
+    result, _ = derived(found(("x" * (MAX_CONTENT_LENGTH + 1), [1]), *flood, ("Alice owns castle 3.", [2])))
+    assert len(result.statements) == MAX_STATEMENTS
     assert result.statements[0].content == "Alice owns castle 0."

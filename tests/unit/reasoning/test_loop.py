@@ -11,13 +11,13 @@ import pytest
 
 from memservice.domain import tokens
 from memservice.domain.errors import Unavailable
-from memservice.reasoning.client import Caller
+from memservice.reasoning.client import ModelClient
 from memservice.reasoning.tool_loop import (
-    MOST_CALLS,
+    MAX_CALLS,
     Bounds,
-    Given,
-    Loop,
-    Offer,
+    BoundTool,
+    ToolLoop,
+    ToolResult,
 )
 from memservice.spi.llm import ModelFailure, Tool, Turn
 from memservice.spi.reasoner import Origin
@@ -39,7 +39,7 @@ LOOK = Tool(
 )
 
 
-def look(arguments: Mapping[str, Any]) -> Given:
+def look(arguments: Mapping[str, Any]) -> ToolResult:
     """Gives what the query says, so many times."""
     if arguments["query"] == "refuse":
         raise ToolRefused("There is no such thing.")
@@ -47,16 +47,16 @@ def look(arguments: Mapping[str, Any]) -> Given:
         raise ZeroDivisionError("secret")
     if arguments["query"] == "away":
         raise Unavailable("The store is away", 1)
-    return Given([arguments["query"]] * arguments.get("limit", 1), arguments.get("limit", 1))
+    return ToolResult([arguments["query"]] * arguments.get("limit", 1), arguments.get("limit", 1))
 
 
 class Run:
     def __init__(self, *replies: Reply, bounds: Bounds = USUAL, opening: tuple[Turn, ...] = OPENING) -> None:
         self.model = ScriptedModel(*replies)
         place = Bench(self.model, DERIVER_MODEL_CONFIG__TRANSPORT="scripted")
-        caller = Caller(place.models, "dialectic.answer", place.models.settings.deriver.model_config, Origin(run_id="r"))
+        client = ModelClient(place.models, "dialectic.answer", place.models.settings.deriver.model_config, Origin(run_id="r"))
         self.calls = place.calls
-        self.loop = Loop(caller, opening, "Look it up.", [Offer(LOOK, look)], bounds)
+        self.loop = ToolLoop(client, opening, "Look it up.", [BoundTool(LOOK, look)], bounds)
 
     def results(self) -> list[str]:
         """What the tools gave, as the last request told the model."""
@@ -154,12 +154,12 @@ class TestMistakes:
         assert run.loop.steps[0].uses[0].input["query"] == "ab\ufffdc"
 
     def test_too_many_calls_at_once(self) -> None:
-        run = Run(calling(*[query(str(number)) for number in range(MOST_CALLS + 2)]), "Well.")
+        run = Run(calling(*[query(str(number)) for number in range(MAX_CALLS + 2)]), "Well.")
         run.loop.run()
         results = run.results()
-        assert results[:MOST_CALLS] == [str(number) for number in range(MOST_CALLS)]
-        assert len(results) == MOST_CALLS + 2
-        assert all(result.startswith("Error: At most") for result in results[MOST_CALLS:])
+        assert results[:MAX_CALLS] == [str(number) for number in range(MAX_CALLS)]
+        assert len(results) == MAX_CALLS + 2
+        assert all(result.startswith("Error: At most") for result in results[MAX_CALLS:])
 
 
 class TestBounds:
@@ -189,7 +189,7 @@ class TestBounds:
         rounds = [calling(query(f"{name} " * 100), query(f"{name}2 " * 100)) for name in ("one", "two", "three")]
         run = Run(*rounds, bounds=replace(USUAL, history=700))
         assert run.loop.run() is None
-        told = run.loop.told("Now.")[-1].content
+        told = run.loop.transcript("Now.")[-1].content
         assert {name: f'"{name} {name}' in told for name in ("one", "two", "three", "three2")} == {
             "one": False,
             "two": False,
@@ -222,7 +222,7 @@ class TestTold:
         """The last question is put without tools, so nothing of a protocol for tools may be in it."""
         run = Run(calling(query("bees")), calling(query("honey")), "Well.")
         run.loop.run()
-        system, user = run.loop.told("Answer now.")
+        system, user = run.loop.transcript("Answer now.")
         assert system == OPENING[0]
         assert user.role == "user"
         assert user.content.split("\n\n") == [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memservice.reasoning import structured
-from memservice.reasoning.client import Caller
+from memservice.reasoning.client import ModelClient
 from memservice.spi.llm import Completion, ModelFailure, Turn
 from memservice.spi.reasoner import Origin
 from support.reasoning.model import Bench, Reply, ScriptedModel
@@ -23,8 +23,8 @@ TURNS = [Turn("system", "Be brief."), Turn("user", "Who?")]
 def asked(*replies: Reply, **options: Any) -> tuple[Any, ScriptedModel]:
     model = ScriptedModel(*replies)
     place = Bench(model, DERIVER_MODEL_CONFIG__TRANSPORT="scripted")
-    caller = Caller(place.models, "deriver.representation", place.models.settings.deriver.model_config, Origin())
-    return structured.ask(caller, TURNS, SCHEMA, **options), model
+    client = ModelClient(place.models, "deriver.representation", place.models.settings.deriver.model_config, Origin())
+    return structured.ask(client, TURNS, SCHEMA, **options), model
 
 
 @pytest.mark.parametrize(

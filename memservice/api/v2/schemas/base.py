@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from marshmallow import post_load, pre_load
 
-from memservice.api.fields import Object
-from memservice.api.schema import Aliased
+from memservice.api.fields import JsonObject
+from memservice.api.schema import AliasedSchema
 from memservice.api.v2 import client
 from memservice.domain.filters import Resource
 
@@ -18,25 +18,25 @@ GLOBAL_SESSION = "__global_observations__"
 _LOGICAL = ("AND", "OR", "NOT")
 
 
-class Older(Aliased):
+class LegacySchema(AliasedSchema):
     """A shape in which less can be said than in the newest one; its aliases are the newest names."""
 
     ALIASES: ClassVar[Mapping[str, str]] = {}
-    UNSAID: ClassVar[Mapping[str, Any]] = {}
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {}
     """What cannot be said here, as it is there where nobody says it."""
 
     @post_load
     def _add_unsaid(self, data: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        return {**self.UNSAID, **data}
+        return {**self.DEFAULTS, **data}
 
 
-class Listing(Older):
+class Listing(LegacySchema):
     """The body of a listing. The first clients call the filters `filter`, and mean the metadata by what is no name of a column; of
     sessions they also say `is_active`, and mean the active ones alone if it is true."""
 
     RESOURCE: ClassVar[Resource]
 
-    filters = Object(allow_none=True, load_default=None)
+    filters = JsonObject(allow_none=True, load_default=None)
 
     @pre_load
     def _read_early(self, data: Any, **kwargs: Any) -> Any:

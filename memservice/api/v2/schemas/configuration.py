@@ -8,8 +8,8 @@ from typing import Any
 from marshmallow import INCLUDE, post_load, pre_load
 
 from memservice.api import fields
-from memservice.api.fields import Part
-from memservice.api.schema import Shape
+from memservice.api.fields import Nested
+from memservice.api.schema import BaseSchema
 from memservice.api.v2 import client
 from memservice.api.v3.schemas import configuration as newest
 from memservice.domain import configuration
@@ -18,7 +18,7 @@ from memservice.domain.values import strip_nul
 DERIVER, REASONING = "deriver", "reasoning"
 
 
-class _Renamed(Shape):
+class _Renamed(BaseSchema):
     """`deriver` goes before `reasoning`, where a caller sends both."""
 
     @pre_load
@@ -37,7 +37,7 @@ class _Renamed(Shape):
 class WorkspaceConfiguration(_Renamed, newest.WorkspaceConfiguration):
     """Known sections and any other key."""
 
-    deriver = Part(newest.ReasoningConfiguration, allow_none=True)
+    deriver = Nested(newest.ReasoningConfiguration, allow_none=True)
 
     class Meta:
         unknown = INCLUDE
@@ -47,7 +47,7 @@ class WorkspaceConfiguration(_Renamed, newest.WorkspaceConfiguration):
 class SessionConfiguration(_Renamed, newest.SessionConfiguration):
     """As a workspace's; what is set here goes before the workspace's."""
 
-    deriver = Part(newest.ReasoningConfiguration, allow_none=True)
+    deriver = Nested(newest.ReasoningConfiguration, allow_none=True)
 
     class Meta:
         unknown = INCLUDE
@@ -55,8 +55,8 @@ class SessionConfiguration(_Renamed, newest.SessionConfiguration):
 
 
 class MessageConfiguration(_Renamed):
-    deriver = Part(newest.ReasoningConfiguration, allow_none=True)
-    peer_card = Part(newest.PeerCardConfiguration, allow_none=True)
+    deriver = Nested(newest.ReasoningConfiguration, allow_none=True)
+    peer_card = Nested(newest.PeerCardConfiguration, allow_none=True)
 
 
 class Configuration(fields.Configuration):

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from memservice.api.fields import (
-    ListOf,
-    Part,
-    Text,
+    List,
+    Nested,
+    String,
 )
 from memservice.api.forms import JsonText
 from memservice.api.v2 import client
@@ -34,23 +34,23 @@ class _ContentLength(LengthOfSetting):
 
 
 class MessageCreate(messages.MessageCreate):
-    content = Text(required=True, validate=_ContentLength("max_message_size", 25_000))
-    configuration = Part(MessageConfiguration, allow_none=True, load_default=None)
+    content = String(required=True, validate=_ContentLength("max_message_size", 25_000))
+    configuration = Nested(MessageConfiguration, allow_none=True, load_default=None)
 
 
 class MessageBatchCreate(messages.MessageBatchCreate):
-    messages = ListOf(Part(MessageCreate), required=True, validate=Length(1, 100))
+    messages = List(Nested(MessageCreate), required=True, validate=Length(1, 100))
 
 
 class MessageUpload(messages.MessageUpload):
-    configuration = JsonText(Part(MessageConfiguration), allow_none=True, load_default=None, metadata={"description": "A JSON object"})
+    configuration = JsonText(Nested(MessageConfiguration), allow_none=True, load_default=None, metadata={"description": "A JSON object"})
 
 
 class MessageGet(Listing):
     RESOURCE = resources.MESSAGE
 
 
-class SearchBody(Part):
+class SearchBody(Nested):
     """What is searched for. The first clients send the bare text."""
 
     def __init__(self) -> None:

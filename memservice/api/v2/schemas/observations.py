@@ -11,17 +11,17 @@ from typing import Any, ClassVar
 from marshmallow import post_load
 
 from memservice.api.fields import (
-    ListOf,
-    Moment,
+    DateTime,
+    List,
     Name,
-    Part,
-    Text,
+    Nested,
+    String,
 )
-from memservice.api.schema import Shape
+from memservice.api.schema import BaseSchema
 from memservice.api.v2.schemas.base import (
     GLOBAL_SESSION,
+    LegacySchema,
     Listing,
-    Older,
 )
 from memservice.api.v3.schemas import conclusions
 from memservice.api.validators import Length
@@ -69,16 +69,16 @@ class ObservationCreate(conclusions.ConclusionCreate):
         return {**data, "session_id": _no_session(data["session_id"])}
 
 
-class ObservationBatchCreate(Older):
+class ObservationBatchCreate(LegacySchema):
     ALIASES: ClassVar[dict[str, str]] = {"observations": "conclusions"}
 
-    conclusions = ListOf(Part(ObservationCreate), data_key="observations", required=True, validate=Length(1, 100))
+    conclusions = List(Nested(ObservationCreate), data_key="observations", required=True, validate=Length(1, 100))
 
 
-class Observation(Shape):
-    id = Text(attribute="uid", required=True)
-    content = Text(required=True)
-    observer_id = Text(attribute="observer", required=True)
-    observed_id = Text(attribute="observed", required=True)
-    session_id = Text(attribute="session", required=True)
-    created_at = Moment(required=True)
+class Observation(BaseSchema):
+    id = String(attribute="uid", required=True)
+    content = String(required=True)
+    observer_id = String(attribute="observer", required=True)
+    observed_id = String(attribute="observed", required=True)
+    session_id = String(attribute="session", required=True)
+    created_at = DateTime(required=True)

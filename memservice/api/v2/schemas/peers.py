@@ -7,19 +7,19 @@ from typing import Any, ClassVar
 from marshmallow import post_load, pre_load
 
 from memservice.api.fields import (
-    Flag,
+    Boolean,
     FromPath,
-    ListOf,
+    Integer,
+    List,
     Name,
-    Part,
+    Nested,
     Seconds,
-    Text,
-    Whole,
+    String,
 )
-from memservice.api.schema import Shape
+from memservice.api.schema import BaseSchema
 from memservice.api.v2.schemas.base import (
+    LegacySchema,
     Listing,
-    Older,
 )
 from memservice.api.v3.schemas import (
     chat,
@@ -37,104 +37,104 @@ from memservice.domain.filters import resources
 from memservice.domain.sizes import MAX_QUERY
 
 NEWEST_WORDS = {"include_most_derived": "include_most_frequent", "max_observations": "max_conclusions"}
-MOST = 50
+MAX_CONCLUSIONS = 50
 """Observations in a context, where nothing is said."""
 
 
 class PeerGet(Listing):
     RESOURCE = resources.PEER
-    UNSAID: ClassVar[dict[str, Any]] = {"kind": None}
+    DEFAULTS: ClassVar[dict[str, Any]] = {"kind": None}
 
 
-class _Observation(Shape):
+class _Observation(BaseSchema):
     created_at = Seconds(required=True, metadata={"format": "date-time"})
-    message_ids = ListOf(Whole(), required=True)
-    session_name = Text(attribute="session", required=True)
+    message_ids = List(Integer(), required=True)
+    session_name = String(attribute="session", required=True)
 
 
 class ExplicitObservation(_Observation):
-    content = Text(required=True)
+    content = String(required=True)
 
 
 class DeductiveObservation(_Observation):
-    premises = ListOf(Text())
-    conclusion = Text(attribute="content", required=True)
+    premises = List(String())
+    conclusion = String(attribute="content", required=True)
 
 
-class Representation(Shape):
+class Representation(BaseSchema):
     """What was said, and what follows from it; each oldest first."""
 
-    explicit = ListOf(Part(ExplicitObservation))
-    deductive = ListOf(Part(DeductiveObservation))
+    explicit = List(Nested(ExplicitObservation))
+    deductive = List(Nested(DeductiveObservation))
 
 
-class PeerRepresentationGet(Older, peers.PeerRepresentationGet):
+class PeerRepresentationGet(LegacySchema, peers.PeerRepresentationGet):
     ALIASES: ClassVar[dict[str, str]] = NEWEST_WORDS
-    UNSAID: ClassVar[dict[str, Any]] = {"filters": None, "scope": None}
+    DEFAULTS: ClassVar[dict[str, Any]] = {"filters": None, "scope": None}
 
-    include_most_frequent = Flag(data_key="include_most_derived", allow_none=True, load_default=None)
-    max_conclusions = Whole(data_key="max_observations", allow_none=True, load_default=25, validate=Range(1, 100))
+    include_most_frequent = Boolean(data_key="include_most_derived", allow_none=True, load_default=None)
+    max_conclusions = Integer(data_key="max_observations", allow_none=True, load_default=25, validate=Range(1, 100))
 
-    class Meta(Older.Meta):
+    class Meta(LegacySchema.Meta):
         exclude = ("filters", "scope")
 
 
-class RepresentationResponse(Shape):
+class RepresentationResponse(BaseSchema):
     """Its parts stand beside it as well: there the client 1.6.0 looks for what a peer of a session is known by."""
 
-    representation = Part(Representation, required=True)
-    explicit = ListOf(Part(ExplicitObservation), attribute="representation.explicit")
-    deductive = ListOf(Part(DeductiveObservation), attribute="representation.deductive")
+    representation = Nested(Representation, required=True)
+    explicit = List(Nested(ExplicitObservation), attribute="representation.explicit")
+    deductive = List(Nested(DeductiveObservation), attribute="representation.deductive")
 
 
-class PeerContextQuery(Older, queries.PeerContextQuery):
+class PeerContextQuery(LegacySchema, queries.PeerContextQuery):
     ALIASES: ClassVar[dict[str, str]] = NEWEST_WORDS
 
-    include_most_frequent = Flag(data_key="include_most_derived", load_default=True)
-    max_conclusions = Whole(data_key="max_observations", allow_none=True, load_default=MOST, validate=Range(1, 100))
+    include_most_frequent = Boolean(data_key="include_most_derived", load_default=True)
+    max_conclusions = Integer(data_key="max_observations", allow_none=True, load_default=MAX_CONCLUSIONS, validate=Range(1, 100))
 
 
-class PeerContext(Shape):
-    peer_id = Text(attribute="peer", required=True)
-    target_id = Text(attribute="target", required=True)
-    representation = Part(Representation, allow_none=True)
-    peer_card = ListOf(Text(), attribute="card", allow_none=True)
+class PeerContext(BaseSchema):
+    peer_id = String(attribute="peer", required=True)
+    target_id = String(attribute="target", required=True)
+    representation = Nested(Representation, allow_none=True)
+    peer_card = List(String(), attribute="card", allow_none=True)
 
 
-class SessionContextQuery(Older, queries.SessionContextQuery):
+class SessionContextQuery(LegacySchema, queries.SessionContextQuery):
     ALIASES: ClassVar[dict[str, str]] = {**NEWEST_WORDS, "last_message": "search_query"}
-    UNSAID: ClassVar[dict[str, Any]] = {"scope": None, "sessions": None}
+    DEFAULTS: ClassVar[dict[str, Any]] = {"scope": None, "sessions": None}
 
-    search_query = Text(data_key="last_message", allow_none=True, load_default=None, validate=Length(max=MAX_QUERY))
-    include_most_frequent = Flag(data_key="include_most_derived", load_default=False)
-    max_conclusions = Whole(data_key="max_observations", allow_none=True, load_default=MOST, validate=Range(1, 100))
+    search_query = String(data_key="last_message", allow_none=True, load_default=None, validate=Length(max=MAX_QUERY))
+    include_most_frequent = Boolean(data_key="include_most_derived", load_default=False)
+    max_conclusions = Integer(data_key="max_observations", allow_none=True, load_default=MAX_CONCLUSIONS, validate=Range(1, 100))
 
-    class Meta(Older.Meta):
+    class Meta(LegacySchema.Meta):
         exclude = ("scope", "sessions")
 
 
-class SessionContext(Shape):
+class SessionContext(BaseSchema):
     id = FromPath("session_id", required=True)
-    messages = ListOf(Part(Message), required=True)
-    summary = Part(Summary, allow_none=True)
-    peer_representation = Part(Representation, attribute="representation", allow_none=True)
-    peer_card = ListOf(Text(), attribute="card", allow_none=True)
+    messages = List(Nested(Message), required=True)
+    summary = Nested(Summary, allow_none=True)
+    peer_representation = Nested(Representation, attribute="representation", allow_none=True)
+    peer_card = List(String(), attribute="card", allow_none=True)
 
 
-class EarlySessionContext(Shape):
+class EarlySessionContext(BaseSchema):
     """As the first clients know it: the text of a summary alone."""
 
     id = FromPath("session_id", required=True)
-    messages = ListOf(Part(Message), required=True)
-    summary = Text(required=True)
+    messages = List(Nested(Message), required=True)
+    summary = String(required=True)
 
 
-class DialecticOptions(Older, chat.DialecticOptions):
+class DialecticOptions(LegacySchema, chat.DialecticOptions):
     """The first clients ask `queries`: one text, or several for one answer."""
 
-    UNSAID: ClassVar[dict[str, Any]] = {"scope": None, "filters": None, "response_format": None}
+    DEFAULTS: ClassVar[dict[str, Any]] = {"scope": None, "filters": None, "response_format": None}
 
-    class Meta(Older.Meta):
+    class Meta(LegacySchema.Meta):
         exclude = ("scope", "filters", "response_format", "include_evidence")
 
     @pre_load
@@ -150,11 +150,11 @@ class DialecticOptions(Older, chat.DialecticOptions):
         return {**data, "early": "query" not in original}
 
 
-class ChatResponse(Shape):
-    content = Text(required=True)
+class ChatResponse(BaseSchema):
+    content = String(required=True)
 
 
-class TriggerDreamRequest(Shape):
+class TriggerDreamRequest(BaseSchema):
     observer = Name(required=True)
     observed = Name(allow_none=True, load_default=None)
-    dream_type = Text(required=True, validate=OneOf("consolidate", "agent"))
+    dream_type = String(required=True, validate=OneOf("consolidate", "agent"))

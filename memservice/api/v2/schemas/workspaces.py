@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from memservice.api.fields import (
-    Flag,
+    Boolean,
     Name,
-    Part,
+    Nested,
 )
 from memservice.api.v2.schemas.base import (
+    LegacySchema,
     Listing,
-    Older,
 )
 from memservice.api.v2.schemas.configuration import (
     Configuration,
@@ -27,11 +27,11 @@ from memservice.domain.filters import resources
 
 
 class WorkspaceCreate(workspaces.WorkspaceCreate):
-    configuration = Part(WorkspaceConfiguration, load_default=dict)
+    configuration = Nested(WorkspaceConfiguration, load_default=dict)
 
 
 class WorkspaceUpdate(workspaces.WorkspaceUpdate):
-    configuration = Part(WorkspaceConfiguration, allow_none=True, load_default=None)
+    configuration = Nested(WorkspaceConfiguration, allow_none=True, load_default=None)
 
 
 class Workspace(workspaces.Workspace):
@@ -42,18 +42,18 @@ class WorkspaceGet(Listing):
     RESOURCE = resources.WORKSPACE
 
 
-class SessionCreate(Older, sessions.SessionCreate):
+class SessionCreate(LegacySchema, sessions.SessionCreate):
     ALIASES: ClassVar[dict[str, str]] = {"id": "name", "peers": "peer_names"}
-    UNSAID: ClassVar[dict[str, Any]] = {"scopes": None}
+    DEFAULTS: ClassVar[dict[str, Any]] = {"scopes": None}
 
-    configuration = Part(SessionConfiguration, allow_none=True, load_default=None)
+    configuration = Nested(SessionConfiguration, allow_none=True, load_default=None)
 
-    class Meta(Older.Meta):
+    class Meta(LegacySchema.Meta):
         exclude = ("scopes",)
 
 
 class SessionUpdate(sessions.SessionUpdate):
-    configuration = Part(SessionConfiguration, allow_none=True, load_default=None)
+    configuration = Nested(SessionConfiguration, allow_none=True, load_default=None)
 
 
 class Session(sessions.Session):
@@ -66,4 +66,4 @@ class SessionGet(Listing):
 
 class DeriverStatusQuery(QueueStatusQuery):
     peer_id = Name(allow_none=True, load_default=None, metadata={"description": "As `observer_id`, in the first clients' word"})
-    include_sender = Flag(load_default=False, metadata={"description": "Of `peer_id`: as `sender_id` too"})
+    include_sender = Boolean(load_default=False, metadata={"description": "Of `peer_id`: as `sender_id` too"})

@@ -7,50 +7,50 @@ from typing import Any
 from marshmallow import INCLUDE, pre_load
 
 from memservice.api.fields import (
-    Flag,
-    Part,
-    Text,
-    Whole,
+    Boolean,
+    Integer,
+    Nested,
+    String,
 )
-from memservice.api.schema import Shape
+from memservice.api.schema import BaseSchema
 from memservice.api.validators import Range
 from memservice.domain.values import strip_nul
 
 
-class ReasoningConfiguration(Shape):
-    enabled = Flag(allow_none=True)
-    custom_instructions = Text(allow_none=True)
+class ReasoningConfiguration(BaseSchema):
+    enabled = Boolean(allow_none=True)
+    custom_instructions = String(allow_none=True)
 
 
-class PeerCardConfiguration(Shape):
-    use = Flag(allow_none=True)
-    create = Flag(allow_none=True)
-    custom_instructions = Text(allow_none=True)
+class PeerCardConfiguration(BaseSchema):
+    use = Boolean(allow_none=True)
+    create = Boolean(allow_none=True)
+    custom_instructions = String(allow_none=True)
 
 
-class SummaryConfiguration(Shape):
-    enabled = Flag(allow_none=True)
-    messages_per_short_summary = Whole(allow_none=True, validate=Range(10))
-    messages_per_long_summary = Whole(allow_none=True, validate=Range(20))
-    custom_instructions = Text(allow_none=True)
+class SummaryConfiguration(BaseSchema):
+    enabled = Boolean(allow_none=True)
+    messages_per_short_summary = Integer(allow_none=True, validate=Range(10))
+    messages_per_long_summary = Integer(allow_none=True, validate=Range(20))
+    custom_instructions = String(allow_none=True)
 
 
-class DreamConfiguration(Shape):
-    enabled = Flag(allow_none=True)
-    custom_instructions = Text(allow_none=True)
+class DreamConfiguration(BaseSchema):
+    enabled = Boolean(allow_none=True)
+    custom_instructions = String(allow_none=True)
 
 
-class DialecticConfiguration(Shape):
-    custom_instructions = Text(allow_none=True)
+class DialecticConfiguration(BaseSchema):
+    custom_instructions = String(allow_none=True)
 
 
-class _Sections(Shape):
-    reasoning = Part(ReasoningConfiguration, allow_none=True)
-    peer_card = Part(PeerCardConfiguration, allow_none=True)
-    summary = Part(SummaryConfiguration, allow_none=True)
-    dream = Part(DreamConfiguration, allow_none=True)
-    dialectic = Part(DialecticConfiguration, allow_none=True)
-    custom_instructions = Text(allow_none=True)
+class _Sections(BaseSchema):
+    reasoning = Nested(ReasoningConfiguration, allow_none=True)
+    peer_card = Nested(PeerCardConfiguration, allow_none=True)
+    summary = Nested(SummaryConfiguration, allow_none=True)
+    dream = Nested(DreamConfiguration, allow_none=True)
+    dialectic = Nested(DialecticConfiguration, allow_none=True)
+    custom_instructions = String(allow_none=True)
 
     class Meta:
         unknown = INCLUDE  # unknown top-level keys are stored; inside the sections they are dropped
@@ -69,12 +69,12 @@ class SessionConfiguration(_Sections):
     """As a workspace's; what is set here goes before the workspace's."""
 
 
-class MessageConfiguration(Shape):
-    reasoning = Part(ReasoningConfiguration, allow_none=True)
+class MessageConfiguration(BaseSchema):
+    reasoning = Nested(ReasoningConfiguration, allow_none=True)
 
 
-class SessionPeerConfig(Shape):
+class SessionPeerConfig(BaseSchema):
     """How a peer takes part in a session; null = nothing said."""
 
-    observe_me = Flag(allow_none=True)
-    observe_others = Flag(allow_none=True)
+    observe_me = Boolean(allow_none=True)
+    observe_others = Boolean(allow_none=True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from memservice.api.fields import (
-    Flag,
+    Boolean,
     Name,
-    Text,
+    String,
 )
-from memservice.api.schema import Shape
+from memservice.api.schema import BaseSchema
 from memservice.api.validators import OneOf
 
 
-class ScheduleDreamRequest(Shape):
+class ScheduleDreamRequest(BaseSchema):
     observer = Name(required=True)
     observed = Name(allow_none=True, load_default=None)
-    dream_type = Text(required=True, validate=OneOf("omni", "card_refresh"))
+    dream_type = String(required=True, validate=OneOf("omni", "card_refresh"))
     session_id = Name(allow_none=True, load_default=None)
-    rebuild = Flag(load_default=False)
+    rebuild = Boolean(load_default=False)

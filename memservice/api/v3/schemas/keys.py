@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from memservice.api.fields import (
-    Flag,
-    Moment,
+    Boolean,
+    DateTime,
     Name,
-    Text,
+    String,
 )
 from memservice.api.schema import (
     NAME_PATTERN,
-    Shape,
+    BaseSchema,
 )
 from memservice.api.validators import (
     Length,
@@ -26,38 +26,38 @@ class _Given(Name):
         super().__init__(allow_none=True, load_default=None, validate=[Length(1, 512), Pattern(NAME_PATTERN)])
 
 
-class KeyQuery(Shape):
+class KeyQuery(BaseSchema):
     workspace_id = _Given()
     peer_id = _Given()
     session_id = _Given()
-    expires_at = Moment(allow_none=True, load_default=None)
-    label = Text(allow_none=True, load_default=None, validate=Length(0, MAX_LABEL))
+    expires_at = DateTime(allow_none=True, load_default=None)
+    label = String(allow_none=True, load_default=None, validate=Length(0, MAX_LABEL))
 
 
-class Key(Shape):
+class Key(BaseSchema):
     """A key without its token, which nobody has but its bearer."""
 
-    id = Text(required=True, attribute="uid")
-    label = Text(required=True, allow_none=True)
-    admin = Flag(required=True)
-    workspace_id = Text(required=True, allow_none=True, attribute="workspace")
-    peer_id = Text(required=True, allow_none=True, attribute="peer")
-    session_id = Text(required=True, allow_none=True, attribute="session")
-    expires_at = Moment(required=True, allow_none=True)
-    revoked_at = Moment(required=True, allow_none=True)
-    last_used_at = Moment(required=True, allow_none=True)
-    created_at = Moment(required=True)
+    id = String(required=True, attribute="uid")
+    label = String(required=True, allow_none=True)
+    admin = Boolean(required=True)
+    workspace_id = String(required=True, allow_none=True, attribute="workspace")
+    peer_id = String(required=True, allow_none=True, attribute="peer")
+    session_id = String(required=True, allow_none=True, attribute="session")
+    expires_at = DateTime(required=True, allow_none=True)
+    revoked_at = DateTime(required=True, allow_none=True)
+    last_used_at = DateTime(required=True, allow_none=True)
+    created_at = DateTime(required=True)
 
 
-class NewKey(Shape):
+class NewKey(BaseSchema):
     """A key that was made now. The token is shown this once."""
 
-    key = Text(required=True, attribute="token")
-    id = Text(required=True, attribute="key.uid")
-    label = Text(required=True, allow_none=True, attribute="key.label")
-    admin = Flag(required=True, attribute="key.admin")
-    workspace_id = Text(required=True, allow_none=True, attribute="key.workspace")
-    peer_id = Text(required=True, allow_none=True, attribute="key.peer")
-    session_id = Text(required=True, allow_none=True, attribute="key.session")
-    expires_at = Moment(required=True, allow_none=True, attribute="key.expires_at")
-    created_at = Moment(required=True, attribute="key.created_at")
+    key = String(required=True, attribute="token")
+    id = String(required=True, attribute="key.uid")
+    label = String(required=True, allow_none=True, attribute="key.label")
+    admin = Boolean(required=True, attribute="key.admin")
+    workspace_id = String(required=True, allow_none=True, attribute="key.workspace")
+    peer_id = String(required=True, allow_none=True, attribute="key.peer")
+    session_id = String(required=True, allow_none=True, attribute="key.session")
+    expires_at = DateTime(required=True, allow_none=True, attribute="key.expires_at")
+    created_at = DateTime(required=True, attribute="key.created_at")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from memservice.api.fields import (
+    DateTime,
     FromPath,
-    ListOf,
-    Moment,
+    Integer,
+    JsonObject,
+    List,
     Name,
-    Object,
-    Part,
-    Text,
-    Whole,
+    Nested,
+    String,
 )
 from memservice.api.forms import File, JsonText
-from memservice.api.schema import Shape
+from memservice.api.schema import BaseSchema
 from memservice.api.v3.schemas.configuration import MessageConfiguration
 from memservice.api.validators import (
     Length,
@@ -23,28 +23,28 @@ from memservice.api.validators import (
 from memservice.domain.sizes import MAX_QUERY
 
 
-class MessageCreate(Shape):
-    content = Text(required=True, validate=LengthOfSetting("max_message_size", 25_000))
+class MessageCreate(BaseSchema):
+    content = String(required=True, validate=LengthOfSetting("max_message_size", 25_000))
     peer_id = Name(required=True)
-    metadata = Object(allow_none=True, load_default=None)
-    configuration = Part(MessageConfiguration, allow_none=True, load_default=None)
-    created_at = Moment(allow_none=True, load_default=None)
+    metadata = JsonObject(allow_none=True, load_default=None)
+    configuration = Nested(MessageConfiguration, allow_none=True, load_default=None)
+    created_at = DateTime(allow_none=True, load_default=None)
 
 
-class MessageBatchCreate(Shape):
-    messages = ListOf(Part(MessageCreate), required=True, validate=Length(1, 100))
+class MessageBatchCreate(BaseSchema):
+    messages = List(Nested(MessageCreate), required=True, validate=Length(1, 100))
 
 
-class MessageUpload(Shape):
+class MessageUpload(BaseSchema):
     file = File(required=True)
     peer_id = Name(required=True)
-    metadata = JsonText(Object(), allow_none=True, load_default=None, metadata={"description": "A JSON object"})
-    configuration = JsonText(Part(MessageConfiguration), allow_none=True, load_default=None, metadata={"description": "A JSON object"})
-    created_at = Moment(allow_none=True, load_default=None)
+    metadata = JsonText(JsonObject(), allow_none=True, load_default=None, metadata={"description": "A JSON object"})
+    configuration = JsonText(Nested(MessageConfiguration), allow_none=True, load_default=None, metadata={"description": "A JSON object"})
+    created_at = DateTime(allow_none=True, load_default=None)
 
 
-class MessageHeaders(Shape):
-    idempotency_key = Text(
+class MessageHeaders(BaseSchema):
+    idempotency_key = String(
         data_key="Idempotency-Key",
         load_default=None,
         validate=Length(1, 255),
@@ -52,25 +52,25 @@ class MessageHeaders(Shape):
     )
 
 
-class MessageUpdate(Shape):
-    metadata = Object(allow_none=True, load_default=None)
+class MessageUpdate(BaseSchema):
+    metadata = JsonObject(allow_none=True, load_default=None)
 
 
-class Message(Shape):
-    id = Text(attribute="uid", required=True)
-    content = Text(required=True)
-    peer_id = Text(attribute="author", required=True)
-    session_id = Text(attribute="session", required=True)
-    metadata = Object(required=True)
-    created_at = Moment(required=True)
+class Message(BaseSchema):
+    id = String(attribute="uid", required=True)
+    content = String(required=True)
+    peer_id = String(attribute="author", required=True)
+    session_id = String(attribute="session", required=True)
+    metadata = JsonObject(required=True)
+    created_at = DateTime(required=True)
     workspace_id = FromPath("workspace_id", required=True)
-    token_count = Whole(attribute="tokens", required=True)
+    token_count = Integer(attribute="tokens", required=True)
 
 
-class MessageSearchOptions(Shape):
-    query = Text(required=True, validate=Length(max=MAX_QUERY))
-    filters = Object(allow_none=True, load_default=None)
-    limit = Whole(load_default=10, validate=Range(1, 100))
+class MessageSearchOptions(BaseSchema):
+    query = String(required=True, validate=Length(max=MAX_QUERY))
+    filters = JsonObject(allow_none=True, load_default=None)
+    limit = Integer(load_default=10, validate=Range(1, 100))
 
 
 class WorkspaceMessageSearchOptions(MessageSearchOptions):

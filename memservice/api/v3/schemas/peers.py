@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import ClassVar
 
 from memservice.api.fields import (
-    Flag,
+    Boolean,
+    DateTime,
+    Float,
     FromPath,
-    ListOf,
-    Moment,
+    Integer,
+    JsonObject,
+    List,
     Name,
-    Number,
-    Object,
     OneOrMore,
-    Text,
-    Whole,
+    String,
 )
 from memservice.api.schema import (
-    Aliased,
+    AliasedSchema,
+    BaseSchema,
     NewName,
-    Shape,
 )
 from memservice.api.validators import (
     Length,
@@ -28,54 +28,54 @@ from memservice.api.validators import (
 from memservice.domain.sizes import MAX_CARD_LINE, MAX_QUERY
 
 
-class PeerCreate(Aliased):
+class PeerCreate(AliasedSchema):
     ALIASES: ClassVar[dict[str, str]] = {"id": "name"}
 
     id = NewName()
-    metadata = Object(allow_none=True, load_default=None)
-    configuration = Object(allow_none=True, load_default=None)
+    metadata = JsonObject(allow_none=True, load_default=None)
+    configuration = JsonObject(allow_none=True, load_default=None)
 
 
-class PeerUpdate(Shape):
-    metadata = Object(allow_none=True, load_default=None)
-    configuration = Object(allow_none=True, load_default=None)
+class PeerUpdate(BaseSchema):
+    metadata = JsonObject(allow_none=True, load_default=None)
+    configuration = JsonObject(allow_none=True, load_default=None)
 
 
-class Peer(Shape):
-    id = Text(attribute="slug", required=True)
-    uid = Text(required=True)
+class Peer(BaseSchema):
+    id = String(attribute="slug", required=True)
+    uid = String(required=True)
     workspace_id = FromPath("workspace_id", required=True)
-    created_at = Moment(required=True)
-    metadata = Object(required=True)
-    configuration = Object(required=True)
+    created_at = DateTime(required=True)
+    metadata = JsonObject(required=True)
+    configuration = JsonObject(required=True)
 
 
-class PeerCardSet(Shape):
-    peer_card = ListOf(Text(validate=Length(max=MAX_CARD_LINE)), required=True)
+class PeerCardSet(BaseSchema):
+    peer_card = List(String(validate=Length(max=MAX_CARD_LINE)), required=True)
 
 
-class PeerCardResponse(Shape):
-    peer_card = ListOf(Text(), allow_none=True)
+class PeerCardResponse(BaseSchema):
+    peer_card = List(String(), allow_none=True)
 
 
-class PeerRepresentationGet(Shape):
+class PeerRepresentationGet(BaseSchema):
     session_id = Name(allow_none=True, load_default=None)
-    filters = Object(allow_none=True, load_default=None)
+    filters = JsonObject(allow_none=True, load_default=None)
     scope = OneOrMore(100, allow_none=True, load_default=None)
     target = Name(allow_none=True, load_default=None)
-    search_query = Text(allow_none=True, load_default=None, validate=Length(max=MAX_QUERY))
-    search_top_k = Whole(allow_none=True, load_default=None, validate=Range(1, 100))
-    search_max_distance = Number(allow_none=True, load_default=None, validate=Range(0, 1))
-    include_most_frequent = Flag(allow_none=True, load_default=None)
-    max_conclusions = Whole(allow_none=True, load_default=25, validate=Range(1, 100))
+    search_query = String(allow_none=True, load_default=None, validate=Length(max=MAX_QUERY))
+    search_top_k = Integer(allow_none=True, load_default=None, validate=Range(1, 100))
+    search_max_distance = Float(allow_none=True, load_default=None, validate=Range(0, 1))
+    include_most_frequent = Boolean(allow_none=True, load_default=None)
+    max_conclusions = Integer(allow_none=True, load_default=25, validate=Range(1, 100))
 
 
-class RepresentationResponse(Shape):
-    representation = Text(required=True)
+class RepresentationResponse(BaseSchema):
+    representation = String(required=True)
 
 
-class PeerContext(Shape):
-    peer_id = Text(attribute="peer", required=True)
-    target_id = Text(attribute="target", required=True)
-    representation = Text(allow_none=True)
-    peer_card = ListOf(Text(), attribute="card", allow_none=True)
+class PeerContext(BaseSchema):
+    peer_id = String(attribute="peer", required=True)
+    target_id = String(attribute="target", required=True)
+    representation = String(allow_none=True)
+    peer_card = List(String(), attribute="card", allow_none=True)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from memservice.api.fields import (
-    Flag,
-    ListOf,
+    Boolean,
+    Float,
+    Integer,
+    JsonObject,
+    List,
     Name,
-    Number,
-    Object,
-    Text,
-    Whole,
+    String,
 )
-from memservice.api.schema import Shape
+from memservice.api.schema import BaseSchema
 from memservice.api.validators import (
     Length,
     OneOf,
@@ -25,14 +25,14 @@ _PAGE_MAX = INT_MAX // 100
 """Beyond it, the place of a page's first row would not fit 64 bits."""
 
 
-class PageQuery(Shape):
-    reverse = Flag(load_default=False)
-    page = Whole(load_default=1, validate=Range(1, _PAGE_MAX))
-    size = Whole(load_default=50, validate=Range(1, 100))
+class PageQuery(BaseSchema):
+    reverse = Boolean(load_default=False)
+    page = Integer(load_default=1, validate=Range(1, _PAGE_MAX))
+    size = Integer(load_default=50, validate=Range(1, 100))
 
 
-class Filters(Shape):
-    filters = Object(allow_none=True, load_default=None)
+class Filters(BaseSchema):
+    filters = JsonObject(allow_none=True, load_default=None)
 
 
 class WorkspaceGet(Filters):
@@ -52,10 +52,10 @@ class ConclusionGet(Filters):
 
 
 class PeerGet(Filters):
-    kind = Text(allow_none=True, load_default=None, validate=OneOf("scope", "all"))
+    kind = String(allow_none=True, load_default=None, validate=OneOf("scope", "all"))
 
 
-class TargetQuery(Shape):
+class TargetQuery(BaseSchema):
     target = Name(allow_none=True, load_default=None)
 
 
@@ -63,36 +63,36 @@ class AnyWorkspaceTargetQuery(TargetQuery):
     workspace_id = Name(allow_none=True, load_default=None)
 
 
-class CloneQuery(Shape):
+class CloneQuery(BaseSchema):
     message_id = Name(allow_none=True, load_default=None)
 
 
-class QueueStatusQuery(Shape):
+class QueueStatusQuery(BaseSchema):
     observer_id = Name(allow_none=True, load_default=None)
     sender_id = Name(allow_none=True, load_default=None)
     session_id = Name(allow_none=True, load_default=None)
 
 
-class _Selection(Shape):
+class _Selection(BaseSchema):
     """What goes into a representation."""
 
-    search_query = Text(allow_none=True, load_default=None, validate=Length(max=MAX_QUERY))
-    search_top_k = Whole(allow_none=True, load_default=None, validate=Range(1, 100))
-    search_max_distance = Number(allow_none=True, load_default=None, validate=Range(0, 1))
-    max_conclusions = Whole(allow_none=True, load_default=None, validate=Range(1, 100))
+    search_query = String(allow_none=True, load_default=None, validate=Length(max=MAX_QUERY))
+    search_top_k = Integer(allow_none=True, load_default=None, validate=Range(1, 100))
+    search_max_distance = Float(allow_none=True, load_default=None, validate=Range(0, 1))
+    max_conclusions = Integer(allow_none=True, load_default=None, validate=Range(1, 100))
 
 
 class PeerContextQuery(_Selection):
     target = Name(allow_none=True, load_default=None)
-    include_most_frequent = Flag(load_default=True)
+    include_most_frequent = Boolean(load_default=True)
 
 
 class SessionContextQuery(_Selection):
-    tokens = Whole(allow_none=True, load_default=None, validate=RangeOfSetting("get_context_max_tokens", 100_000))
-    summary = Flag(load_default=True)
+    tokens = Integer(allow_none=True, load_default=None, validate=RangeOfSetting("get_context_max_tokens", 100_000))
+    summary = Boolean(load_default=True)
     peer_target = Name(allow_none=True, load_default=None)
     peer_perspective = Name(allow_none=True, load_default=None)
     scope = Name(allow_none=True, load_default=None)
-    sessions = ListOf(Name(), allow_none=True, load_default=None)
-    limit_to_session = Flag(load_default=False)
-    include_most_frequent = Flag(load_default=False)
+    sessions = List(Name(), allow_none=True, load_default=None)
+    limit_to_session = Boolean(load_default=False)
+    include_most_frequent = Boolean(load_default=False)

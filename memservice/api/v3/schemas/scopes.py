@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from memservice.api.fields import (
-    ListOf,
-    MapOf,
-    Moment,
+    DateTime,
+    JsonObject,
+    List,
+    Map,
     Name,
-    Object,
-    Text,
+    String,
 )
 from memservice.api.schema import (
-    Aliased,
-    Shape,
+    AliasedSchema,
+    BaseSchema,
 )
 from memservice.api.validators import Length
 from memservice.domain.records import SCOPE_PREFIX
 
 
-class ScopeId(Text):
+class ScopeId(String):
     """The id of a scope, from the name of the hidden peer behind it."""
 
     @staticmethod
@@ -28,24 +28,24 @@ class ScopeId(Text):
         return slug.removeprefix(SCOPE_PREFIX)
 
 
-class ScopeCreate(Aliased):
+class ScopeCreate(AliasedSchema):
     ALIASES: ClassVar[dict[str, str]] = {"id": "name"}
 
     id = Name(required=True, validate=Length(min=1))
-    metadata = Object(allow_none=True, load_default=None)
+    metadata = JsonObject(allow_none=True, load_default=None)
 
 
-class Scope(Shape):
+class Scope(BaseSchema):
     id = ScopeId(attribute="slug", required=True)
-    metadata = Object(required=True)
-    created_at = Moment(required=True)
+    metadata = JsonObject(required=True)
+    created_at = DateTime(required=True)
 
 
-class ScopeSessionsAdd(Shape):
-    session_ids = ListOf(Name(), required=True, validate=Length(1, 100))
+class ScopeSessionsAdd(BaseSchema):
+    session_ids = List(Name(), required=True, validate=Length(1, 100))
 
 
-class Backfill(Object):
+class Backfill(JsonObject):
     """How far the copying from one session is. `docs_copied` is there once something was counted."""
 
     SHAPE: ClassVar[dict[str, Any]] = {
@@ -61,5 +61,5 @@ class Backfill(Object):
         super().__init__(metadata=self.SHAPE)
 
 
-class ScopeStatus(Shape):
-    backfill_status = MapOf(Backfill())
+class ScopeStatus(BaseSchema):
+    backfill_status = Map(Backfill())

@@ -6,23 +6,23 @@ from typing import ClassVar
 
 from memservice.api.fields import (
     Configuration,
+    DateTime,
     FromPath,
+    Integer,
     IsActive,
-    ListOf,
-    MapOf,
-    Moment,
+    JsonObject,
+    List,
+    Map,
     Name,
-    Object,
-    Part,
+    Nested,
     Seconds,
+    String,
     SummaryType,
-    Text,
-    Whole,
 )
 from memservice.api.schema import (
-    Aliased,
+    AliasedSchema,
+    BaseSchema,
     NewName,
-    Shape,
 )
 from memservice.api.v3.schemas.configuration import (
     SessionConfiguration,
@@ -32,48 +32,48 @@ from memservice.api.v3.schemas.messages import Message
 from memservice.api.validators import Length
 
 
-class SessionCreate(Aliased):
+class SessionCreate(AliasedSchema):
     ALIASES: ClassVar[dict[str, str]] = {"id": "name", "peers": "peer_names"}
 
     id = NewName()
-    metadata = Object(allow_none=True, load_default=None)
-    peers = MapOf(Part(SessionPeerConfig), allow_none=True, load_default=None)
-    configuration = Part(SessionConfiguration, allow_none=True, load_default=None)
-    scopes = ListOf(Name(), allow_none=True, load_default=None, validate=Length(max=100))
+    metadata = JsonObject(allow_none=True, load_default=None)
+    peers = Map(Nested(SessionPeerConfig), allow_none=True, load_default=None)
+    configuration = Nested(SessionConfiguration, allow_none=True, load_default=None)
+    scopes = List(Name(), allow_none=True, load_default=None, validate=Length(max=100))
 
 
-class SessionUpdate(Shape):
-    metadata = Object(allow_none=True, load_default=None)
-    configuration = Part(SessionConfiguration, allow_none=True, load_default=None)
+class SessionUpdate(BaseSchema):
+    metadata = JsonObject(allow_none=True, load_default=None)
+    configuration = Nested(SessionConfiguration, allow_none=True, load_default=None)
 
 
-class Session(Shape):
-    id = Text(attribute="slug", required=True)
-    uid = Text(required=True)
+class Session(BaseSchema):
+    id = String(attribute="slug", required=True)
+    uid = String(required=True)
     is_active = IsActive(attribute="state", required=True)
     workspace_id = FromPath("workspace_id", required=True)
-    metadata = Object(required=True)
+    metadata = JsonObject(required=True)
     configuration = Configuration(required=True)
-    created_at = Moment(required=True)
+    created_at = DateTime(required=True)
 
 
-class Summary(Shape):
-    content = Text(required=True)
-    message_id = Text(attribute="message_uid", required=True)
+class Summary(BaseSchema):
+    content = String(required=True)
+    message_id = String(attribute="message_uid", required=True)
     summary_type = SummaryType(attribute="kind", required=True)
     created_at = Seconds(required=True)
-    token_count = Whole(attribute="tokens", required=True)
+    token_count = Integer(attribute="tokens", required=True)
 
 
-class SessionSummaries(Shape):
+class SessionSummaries(BaseSchema):
     id = FromPath("session_id", required=True)
-    short_summary = Part(Summary, attribute="short", allow_none=True)
-    long_summary = Part(Summary, attribute="long", allow_none=True)
+    short_summary = Nested(Summary, attribute="short", allow_none=True)
+    long_summary = Nested(Summary, attribute="long", allow_none=True)
 
 
-class SessionContext(Shape):
+class SessionContext(BaseSchema):
     id = FromPath("session_id", required=True)
-    messages = ListOf(Part(Message), required=True)
-    summary = Part(Summary, allow_none=True)
-    peer_representation = Text(attribute="representation", allow_none=True)
-    peer_card = ListOf(Text(), attribute="card", allow_none=True)
+    messages = List(Nested(Message), required=True)
+    summary = Nested(Summary, allow_none=True)
+    peer_representation = String(attribute="representation", allow_none=True)
+    peer_card = List(String(), attribute="card", allow_none=True)

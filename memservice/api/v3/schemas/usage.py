@@ -5,53 +5,53 @@ from __future__ import annotations
 from marshmallow import fields
 
 from memservice.api.fields import (
-    Flag,
-    Moment,
-    Part,
-    Text,
-    Whole,
+    Boolean,
+    DateTime,
+    Integer,
+    Nested,
+    String,
 )
-from memservice.api.schema import Shape
+from memservice.api.schema import BaseSchema
 from memservice.api.validators import Range
 
 
-class UsageQuery(Shape):
-    days = Whole(load_default=30, validate=Range(1, 400), metadata={"description": "How many days, today among them"})
+class UsageQuery(BaseSchema):
+    days = Integer(load_default=30, validate=Range(1, 400), metadata={"description": "How many days, today among them"})
 
 
-class Usage(Shape):
+class Usage(BaseSchema):
     """The sum over some calls."""
 
-    calls = Whole(required=True)
-    failed = Whole(required=True, metadata={"description": "Calls that gave nothing, or were broken off"})
-    input_tokens = Whole(required=True)
-    output_tokens = Whole(required=True)
-    cache_read_tokens = Whole(required=True)
-    cache_write_tokens = Whole(required=True)
-    duration_ms = Whole(required=True)
+    calls = Integer(required=True)
+    failed = Integer(required=True, metadata={"description": "Calls that gave nothing, or were broken off"})
+    input_tokens = Integer(required=True)
+    output_tokens = Integer(required=True)
+    cache_read_tokens = Integer(required=True)
+    cache_write_tokens = Integer(required=True)
+    duration_ms = Integer(required=True)
 
 
 class UsageItem(Usage):
     """The calls of one day for one purpose to one model."""
 
-    day = Text(required=True)
-    purpose = Text(required=True, attribute="task")
-    provider = Text(required=True)
-    model = Text(required=True)
+    day = String(required=True)
+    purpose = String(required=True, attribute="task")
+    provider = String(required=True)
+    model = String(required=True)
 
 
-class Budget(Shape):
+class Budget(BaseSchema):
     """What may be spent in a day."""
 
-    daily_tokens = Whole(required=True)
-    spent_today = Whole(required=True, attribute="spent")
-    reached = Flag(required=True, metadata={"description": "Background work waits, and chat answers without a model"})
-    resets_at = Moment(required=True)
+    daily_tokens = Integer(required=True)
+    spent_today = Integer(required=True, attribute="spent")
+    reached = Boolean(required=True, metadata={"description": "Background work waits, and chat answers without a model"})
+    resets_at = DateTime(required=True)
 
 
-class UsageReport(Shape):
-    since = Text(required=True, metadata={"description": "The first day, in UTC"})
-    until = Text(required=True, metadata={"description": "Today"})
-    total = Part(Usage, required=True)
-    items = fields.List(Part(UsageItem), required=True)
-    budget = Part(Budget, required=True, allow_none=True)
+class UsageReport(BaseSchema):
+    since = String(required=True, metadata={"description": "The first day, in UTC"})
+    until = String(required=True, metadata={"description": "Today"})
+    total = Nested(Usage, required=True)
+    items = fields.List(Nested(UsageItem), required=True)
+    budget = Nested(Budget, required=True, allow_none=True)

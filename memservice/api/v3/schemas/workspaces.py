@@ -6,77 +6,77 @@ from typing import ClassVar
 
 from memservice.api.fields import (
     Configuration,
-    ListOf,
-    MapOf,
-    Moment,
-    Object,
-    Part,
-    Text,
-    Whole,
+    DateTime,
+    Integer,
+    JsonObject,
+    List,
+    Map,
+    Nested,
+    String,
 )
 from memservice.api.schema import (
-    Aliased,
+    AliasedSchema,
+    BaseSchema,
     NewName,
-    Shape,
 )
 from memservice.api.v3.schemas.configuration import WorkspaceConfiguration
 from memservice.api.validators import Length
 
 
-class WorkspaceCreate(Aliased):
+class WorkspaceCreate(AliasedSchema):
     ALIASES: ClassVar[dict[str, str]] = {"id": "name"}
 
     id = NewName()
-    metadata = Object(load_default=dict)
-    configuration = Part(WorkspaceConfiguration, load_default=dict)
+    metadata = JsonObject(load_default=dict)
+    configuration = Nested(WorkspaceConfiguration, load_default=dict)
 
 
-class WorkspaceUpdate(Shape):
-    metadata = Object(allow_none=True, load_default=None)
-    configuration = Part(WorkspaceConfiguration, allow_none=True, load_default=None)
+class WorkspaceUpdate(BaseSchema):
+    metadata = JsonObject(allow_none=True, load_default=None)
+    configuration = Nested(WorkspaceConfiguration, allow_none=True, load_default=None)
 
 
-class Workspace(Shape):
-    id = Text(attribute="slug", required=True)
-    uid = Text(required=True)
-    metadata = Object(required=True)
+class Workspace(BaseSchema):
+    id = String(attribute="slug", required=True)
+    uid = String(required=True)
+    metadata = JsonObject(required=True)
     configuration = Configuration(required=True)
-    created_at = Moment(required=True)
+    created_at = DateTime(required=True)
 
 
-class SessionQueueStatus(Shape):
-    session_id = Text(attribute="session_id", allow_none=True)
-    total_work_units = Whole(attribute="total", required=True)
-    completed_work_units = Whole(attribute="completed", required=True)
-    in_progress_work_units = Whole(attribute="in_progress", required=True)
-    pending_work_units = Whole(attribute="pending", required=True)
+class SessionQueueStatus(BaseSchema):
+    session_id = String(attribute="session_id", allow_none=True)
+    total_work_units = Integer(attribute="total", required=True)
+    completed_work_units = Integer(attribute="completed", required=True)
+    in_progress_work_units = Integer(attribute="in_progress", required=True)
+    pending_work_units = Integer(attribute="pending", required=True)
 
 
-class QueueStatus(Shape):
-    total_work_units = Whole(attribute="total", required=True)
-    completed_work_units = Whole(attribute="completed", required=True)
-    in_progress_work_units = Whole(attribute="in_progress", required=True)
-    pending_work_units = Whole(attribute="pending", required=True)
-    sessions = MapOf(Part(SessionQueueStatus), allow_none=True)
+class QueueStatus(BaseSchema):
+    total_work_units = Integer(attribute="total", required=True)
+    completed_work_units = Integer(attribute="completed", required=True)
+    in_progress_work_units = Integer(attribute="in_progress", required=True)
+    pending_work_units = Integer(attribute="pending", required=True)
+    sessions = Map(Nested(SessionQueueStatus), allow_none=True)
 
 
-class QueueFailure(Shape):
+class QueueFailure(BaseSchema):
     """A task that failed every time it was tried."""
 
-    id = Text(attribute="task.uid", required=True)
-    task_type = Text(attribute="task.kind", required=True)
-    session_id = Text(attribute="session", required=True, allow_none=True, metadata={"description": "The session's name"})
-    observer_id = Text(attribute="observer", required=True, allow_none=True)
-    observed_id = Text(attribute="observed", required=True, allow_none=True)
-    attempts = Whole(attribute="task.attempts", required=True)
-    error = Text(attribute="task.last_error", required=True, allow_none=True, metadata={"description": "What the last try ended with"})
-    created_at = Moment(attribute="task.created_at", required=True)
-    failed_at = Moment(attribute="task.finished_at", required=True, allow_none=True)
+    id = String(attribute="task.uid", required=True)
+    task_type = String(attribute="task.kind", required=True)
+    session_id = String(attribute="session", required=True, allow_none=True, metadata={"description": "The session's name"})
+    observer_id = String(attribute="observer", required=True, allow_none=True)
+    observed_id = String(attribute="observed", required=True, allow_none=True)
+    attempts = Integer(attribute="task.attempts", required=True)
+    error = String(attribute="task.last_error", required=True, allow_none=True, metadata={"description": "What the last try ended with"})
+    created_at = DateTime(attribute="task.created_at", required=True)
+    failed_at = DateTime(attribute="task.finished_at", required=True, allow_none=True)
 
 
-class QueueRetry(Shape):
-    ids = ListOf(
-        Text(),
+class QueueRetry(BaseSchema):
+    ids = List(
+        String(),
         allow_none=True,
         load_default=None,
         validate=Length(0, 1000),
@@ -84,5 +84,5 @@ class QueueRetry(Shape):
     )
 
 
-class QueueRetried(Shape):
-    retried = Whole(required=True, metadata={"description": "How many tasks are tried again"})
+class QueueRetried(BaseSchema):
+    retried = Integer(required=True, metadata={"description": "How many tasks are tried again"})

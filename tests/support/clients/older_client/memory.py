@@ -65,22 +65,22 @@ async def conclusions_are_made_found_and_deleted(c: Caller) -> None:
     honcho = c.honcho()
     alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
     await c(honcho).session("talk")
-    view = alice.conclusions_of(bob)
+    tx = alice.conclusions_of(bob)
     texts = ["Bob plays the cello.", "Bob is allergic to peanuts.", "Bob lives near the harbour."]
-    made = await c(view).create([{"content": text, "session_id": "talk"} for text in texts])
+    made = await c(tx).create([{"content": text, "session_id": "talk"} for text in texts])
     assert contents(made) == texts
-    assert contents(await c.every(await c(view).list(size=2))) == texts[::-1], "newest first"
-    assert contents(await c.every(await c(view).list(size=2, reverse=True))) == texts
-    assert (await c(view).list(session="talk")).total == 3
-    assert contents(await c(view).query("allergic to peanuts", top_k=1)) == [texts[1]]
-    assert texts[1] in await c(view).representation()
-    await c(view).delete(made[1].id)
-    assert contents(await c.every(await c(view).list(reverse=True))) == [texts[0], texts[2]]
-    await c.raises(NotFoundError, c(view).delete(made[1].id))
-    await c.raises(UnprocessableEntityError, c(view).create([{"content": ""}]))
+    assert contents(await c.every(await c(tx).list(size=2))) == texts[::-1], "newest first"
+    assert contents(await c.every(await c(tx).list(size=2, reverse=True))) == texts
+    assert (await c(tx).list(session="talk")).total == 3
+    assert contents(await c(tx).query("allergic to peanuts", top_k=1)) == [texts[1]]
+    assert texts[1] in await c(tx).representation()
+    await c(tx).delete(made[1].id)
+    assert contents(await c.every(await c(tx).list(reverse=True))) == [texts[0], texts[2]]
+    await c.raises(NotFoundError, c(tx).delete(made[1].id))
+    await c.raises(UnprocessableEntityError, c(tx).create([{"content": ""}]))
     await c(honcho).schedule_dream(alice, observed=bob)
     await c.settled(honcho)
-    assert contents(await c.every(await c(view).list(reverse=True))) == [texts[0], texts[2]]
+    assert contents(await c.every(await c(tx).list(reverse=True))) == [texts[0], texts[2]]
 
 
 @scenario

@@ -15,22 +15,22 @@ async def conclusions_are_created_and_listed(c: Caller) -> None:
     honcho = c.honcho()
     alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
     await c(honcho).session("talk")
-    view = alice.conclusions_of(bob)
-    made = await c(view).create(
+    tx = alice.conclusions_of(bob)
+    made = await c(tx).create(
         [{"content": "Bob likes tea.", "session_id": "talk"}, ConclusionCreateParams(content="Bob plays chess."), {"content": "Bob is 40."}]
     )
     assert contents(made) == ["Bob likes tea.", "Bob plays chess.", "Bob is 40."]
     assert [x.session_id for x in made] == ["talk", None, None]
     assert {(x.observer_id, x.observed_id, x.level, x.source_ids, x.times_derived) for x in made} == {("alice", "bob", "explicit", None, 1)}
     assert {len(x.id) for x in made} == {21}
-    page = await c(view).list(size=2)
+    page = await c(tx).list(size=2)
     assert (page.total, page.pages) == (3, 2)
     assert contents(await c.every(page)) == contents(made)[::-1], "newest first"
-    assert contents(await c.every(await c(view).list(size=2, reverse=True))) == contents(made)
-    assert contents(await c.every(await c(view).list(session="talk"))) == ["Bob likes tea."]
+    assert contents(await c.every(await c(tx).list(size=2, reverse=True))) == contents(made)
+    assert contents(await c.every(await c(tx).list(session="talk"))) == ["Bob likes tea."]
     chess = {"level": "explicit", "content": {"contains": "chess"}}
-    assert contents(await c.every(await c(view).list(filters=chess))) == ["Bob plays chess."]
-    assert (await c(view).list(filters={"level": "deductive"})).total == 0
+    assert contents(await c.every(await c(tx).list(filters=chess))) == ["Bob plays chess."]
+    assert (await c(tx).list(filters={"level": "deductive"})).total == 0
     assert (await c(alice.conclusions).list()).total == 0
     assert (await c(bob.conclusions_of("alice")).list()).total == 0
     assert (await c(honcho.conclusions).list()).total == 3

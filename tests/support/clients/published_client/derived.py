@@ -19,9 +19,9 @@ from support.clients.published_client.harness import Caller, contents, ids
 async def look(c: Caller, made: dict[str, Any]) -> None:
     honcho = c.honcho(made["workspace"])
     alice = await c(honcho).peer("alice")
-    view = alice.conclusions
+    tx = alice.conclusions
     (goats, bees, sold), derived, pattern, conflict = made["said"], made["derived"], made["pattern"], made["conflict"]
-    everything = await c.every(await c(view).list(size=4, reverse=True))
+    everything = await c.every(await c(tx).list(size=4, reverse=True))
     assert ids(everything) == [goats, bees, sold, *derived, pattern, conflict]
     explicit = ("explicit", None, 1)
     expected = [explicit] * 3 + [("deductive", [goats, bees], number) for number in range(1, 6)]
@@ -29,24 +29,24 @@ async def look(c: Caller, made: dict[str, Any]) -> None:
     assert [(x.level, x.source_ids, x.times_derived) for x in everything] == expected
 
     def from_goats(**options: Any) -> Any:
-        return c(view).derived(goats, **options)
+        return c(tx).derived(goats, **options)
 
     assert ids(await c.every(await from_goats())) == [conflict, *derived[::-1]], "newest first"
     await second_pages(from_goats, [conflict, *derived[::-1]], "what rests on one")
-    assert ids(await c.every(await c(view).derived(derived[0]))) == [pattern]
-    assert ids(await c.every(await c(view).derived(conflict))) == []
-    found = await c(view).get(conflict)
+    assert ids(await c.every(await c(tx).derived(derived[0]))) == [pattern]
+    assert ids(await c.every(await c(tx).derived(conflict))) == []
+    found = await c(tx).get(conflict)
     assert (found.content, found.source_ids, found.level) == ("Alice has goats and has sold them.", [goats, sold], "contradiction")
     assert set(ids(await c(honcho.conclusions).get_many(found.source_ids))) == {goats, sold}
 
     for level, members in (("deductive", derived), ("inductive", [pattern]), ("contradiction", [conflict])):
-        assert ids(await c.every(await c(view).list(filters={"level": level}, reverse=True))) == members
-        assert set(ids(await c(view).query("animals goats", top_k=50, filters={"level": level}))) <= {*members}
+        assert ids(await c.every(await c(tx).list(filters={"level": level}, reverse=True))) == members
+        assert set(ids(await c(tx).query("animals goats", top_k=50, filters={"level": level}))) <= {*members}
     both = {"source_ids": {"contains": bees}, "level": "inductive"}
     assert ids(await c.every(await c(honcho.conclusions).list(filters=both))) == [pattern]
-    assert ids(await c(view).query("animals", filters={"source_ids": {"contains": derived[0]}})) == [pattern]
+    assert ids(await c(tx).query("animals", filters={"source_ids": {"contains": derived[0]}})) == [pattern]
     for bad in ({"contains": 3}, {"contains": [goats]}, {"gt": goats}):
-        await c.raises(UnprocessableEntityError, c(view).list(filters={"source_ids": bad}))
+        await c.raises(UnprocessableEntityError, c(tx).list(filters={"source_ids": bad}))
     await c.raises(NotFoundError, c(alice.conclusions_of("bob")).get(pattern))
 
     text = await c(alice).representation()
@@ -57,7 +57,7 @@ async def look(c: Caller, made: dict[str, Any]) -> None:
     known = {x.id: (x.level, x.source_ids or []) for x in everything}
     assert read.items() <= known.items()
     assert {*derived} & {*read}, "what rests on others is read as well"
-    assert contents(await c.every(await c(view).derived(derived[0]))) == ["Alice tends to keep animals."]
+    assert contents(await c.every(await c(tx).derived(derived[0]))) == ["Alice tends to keep animals."]
 
 
 if __name__ == "__main__":

@@ -89,8 +89,8 @@ async def observers_learn_what_they_heard(c: Caller) -> None:
     await c.talk(private, (alice, WORK))
     await c.settled(honcho)
 
-    def all_of(view: Any) -> Any:
-        return c(view).list(reverse=True)
+    def all_of(tx: Any) -> Any:
+        return c(tx).list(reverse=True)
 
     assert contents(await c.every(await all_of(alice.conclusions))) == [TORTOISE, WORK]
     assert contents(await c.every(await all_of(bob.conclusions_of(alice)))) == [TORTOISE], "bob was not in the private session"

@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from memservice.domain.filters.ast import TRUE, Node
+from memservice.domain.filters.ast import TRUE, Condition
 from memservice.domain.filters.evaluate import matches
 from memservice.spi.rows import BY_KEY, Order, ReadOnly, UniqueViolation
 from memservice.spi.schema import BY_RECORD
@@ -33,20 +33,20 @@ class ToyRows:
         self._writing = writing
         self._seen: dict[type[Any], dict[int, Any]] = {}
 
-    def get(self, record: type[R], where: Node, *, lock: bool = False) -> R | None:
-        found = self.page(record, where, limit=1)
+    def get(self, record: type[R], condition: Condition, *, lock: bool = False) -> R | None:
+        found = self.page(record, condition, limit=1)
         return found[0] if found else None
 
     def page(
-        self, record: type[R], where: Node = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
+        self, record: type[R], condition: Condition = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
     ) -> list[R]:
-        found = self._matching(record, where)
+        found = self._matching(record, condition)
         for step in reversed(order):
             found.sort(key=lambda row: ((value := getattr(row, step.field)) is not None, value), reverse=step.descending)
         return copy.deepcopy(found[offset : None if limit is None else offset + limit])
 
-    def count(self, record: type[Any], where: Node = TRUE) -> int:
-        return len(self._matching(record, where))
+    def count(self, record: type[Any], condition: Condition = TRUE) -> int:
+        return len(self._matching(record, condition))
 
     def put(self, rows: Sequence[R]) -> list[R]:
         self._writable()
@@ -67,26 +67,26 @@ class ToyRows:
         )
         return copy.deepcopy(stored)
 
-    def change(self, record: type[Any], where: Node, **values: Any) -> int:
+    def change(self, record: type[Any], condition: Condition, **values: Any) -> int:
         self._writable()
-        return len(self.put([replace(row, **values) for row in self._matching(record, where)]))
+        return len(self.put([replace(row, **values) for row in self._matching(record, condition)]))
 
-    def increase(self, record: type[Any], where: Node, **amounts: int) -> int:
+    def increase(self, record: type[Any], condition: Condition, **amounts: int) -> int:
         self._writable()
-        found = self._matching(record, where)
+        found = self._matching(record, condition)
         return len(self.put([replace(row, **{name: getattr(row, name) + by for name, by in amounts.items()}) for row in found]))
 
-    def delete(self, record: type[Any], where: Node) -> int:
+    def delete(self, record: type[Any], condition: Condition) -> int:
         self._writable()
-        found = self._matching(record, where)
+        found = self._matching(record, condition)
         for row in found:
             del self._table(record)[row.key]
         self.connection.executemany("DELETE FROM rows WHERE kind = ? AND key = ?", [(record.__name__, row.key) for row in found])
         return len(found)
 
-    def _matching(self, record: type[Any], where: Node) -> list[Any]:
+    def _matching(self, record: type[Any], condition: Condition) -> list[Any]:
         """As they lie in the store, by rising key: not to be handed out."""
-        return [row for _, row in sorted(self._table(record).items()) if matches(row, where)]
+        return [row for _, row in sorted(self._table(record).items()) if matches(row, condition)]
 
     def _table(self, record: type[Any]) -> dict[int, Any]:
         if record not in self._seen:

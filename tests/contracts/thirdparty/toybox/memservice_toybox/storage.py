@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from memservice.domain.errors import SchemaVersionError, Unavailable
 from memservice.spi.base import BaseStorage
 from memservice.spi.capabilities import Capability
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 
 from .documents import TABLES, ToyRows
 from .text import ToyText
@@ -33,11 +33,11 @@ class ToyStorage(BaseStorage):
         self._heard = threading.local()
 
     @contextmanager
-    def transaction(self) -> Iterator[View]:
+    def transaction(self) -> Iterator[Transaction]:
         with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
-                yield View(ToyRows(connection, writing=True))
+                yield Transaction(ToyRows(connection, writing=True))
                 connection.execute("UPDATE commits SET number = number + 1")
                 connection.execute("COMMIT")
             except BaseException:
@@ -46,11 +46,11 @@ class ToyStorage(BaseStorage):
                 raise
 
     @contextmanager
-    def snapshot(self) -> Iterator[View]:
+    def snapshot(self) -> Iterator[Transaction]:
         with self._connected() as connection:
             connection.execute("BEGIN")
             connection.execute("SELECT number FROM commits").fetchone()  # the moment is that of the first look
-            yield View(ToyRows(connection, writing=False))
+            yield Transaction(ToyRows(connection, writing=False))
 
     def changed_elsewhere(self) -> bool:
         with self._connected() as connection:

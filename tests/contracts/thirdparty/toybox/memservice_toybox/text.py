@@ -12,10 +12,10 @@ from typing import Any, cast
 
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import (
-    Where,
+    IndexFilter,
     fits,
 )
-from memservice.spi.storage import View
+from memservice.spi.storage import Transaction
 from memservice.spi.text import TextHit, TextMatches, TextRow
 
 from .documents import ToyRows
@@ -26,43 +26,52 @@ KINDS = ("message", "conclusion", "document")
 class ToyText:
     capabilities = frozenset({Capability.TRANSACTIONAL})
 
-    def add(self, view: View | None, kind: str, workspace: int, rows: Sequence[TextRow]) -> None:
-        _connection(view, kind).executemany(
-            "INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", [(workspace, kind, row.key, _written(row)) for row in rows]
+    def add(self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]) -> None:
+        _connection(tx, kind).executemany(
+            "INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", [(workspace_key, kind, row.key, _written(row)) for row in rows]
         )
 
-    def remove(self, view: View | None, kind: str, workspace: int, keys: Sequence[int]) -> None:
-        _connection(view, kind).executemany(
-            "DELETE FROM texts WHERE workspace = ? AND kind = ? AND key = ?", [(workspace, kind, key) for key in keys]
+    def remove(self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]) -> None:
+        _connection(tx, kind).executemany(
+            "DELETE FROM texts WHERE workspace = ? AND kind = ? AND key = ?", [(workspace_key, kind, key) for key in keys]
         )
 
     def search(
-        self, view: View | None, kind: str, workspace: int, terms: Sequence[str], k: int, where: Where, ids: Sequence[int] | None = None
+        self,
+        tx: Transaction | None,
+        kind: str,
+        workspace_key: int,
+        terms: Sequence[str],
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int] | None = None,
     ) -> TextMatches:
-        bodies = _connection(view, kind).execute("SELECT body FROM texts WHERE workspace = ? AND kind = ?", (workspace, kind))
+        bodies = _connection(tx, kind).execute("SELECT body FROM texts WHERE workspace = ? AND kind = ?", (workspace_key, kind))
         rows = [_read(body) for (body,) in bodies]
         held = {row.key: {term: number for term, number in Counter(row.terms).items() if term in terms} for row in rows}
         frequencies = {term: sum(term in counts for counts in held.values()) for term in terms}
-        asked = [row for row in rows if fits(row, where) and (ids is None or row.key in ids)]
+        asked = [row for row in rows if fits(row, index_filter) and (ids is None or row.key in ids)]
         hits = [TextHit(row.key, held[row.key], len(row.terms)) for row in asked if held[row.key]]
         # Those with the rarest terms first, of equals the newest.
         hits.sort(key=lambda hit: (sorted(frequencies[term] for term in hit.terms), -hit.key))
         length = sum(len(row.terms) for row in rows) / len(rows) if rows else 0.0
         return TextMatches(len(rows), length, frequencies, hits[: max(k, 0)])
 
-    def drop(self, view: View | None, workspace: int, limit: int) -> int:
-        connection = _connection(view, KINDS[0])
-        found = connection.execute("SELECT kind, key FROM texts WHERE workspace = ? LIMIT ?", (workspace, limit)).fetchall()
-        connection.executemany("DELETE FROM texts WHERE workspace = ? AND kind = ? AND key = ?", [(workspace, *place) for place in found])
+    def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
+        connection = _connection(tx, KINDS[0])
+        found = connection.execute("SELECT kind, key FROM texts WHERE workspace = ? LIMIT ?", (workspace_key, limit)).fetchall()
+        connection.executemany(
+            "DELETE FROM texts WHERE workspace = ? AND kind = ? AND key = ?", [(workspace_key, *place) for place in found]
+        )
         return len(found)
 
 
-def _connection(view: View | None, kind: str) -> sqlite3.Connection:
+def _connection(tx: Transaction | None, kind: str) -> sqlite3.Connection:
     if kind not in KINDS:
         raise ValueError(f"unknown kind of text {kind!r}; known: {', '.join(KINDS)}")
-    if view is None:
+    if tx is None:
         raise TypeError("this index lives in the toybox and needs one of its views")
-    return cast(ToyRows, view.rows).connection
+    return cast(ToyRows, tx.rows).connection
 
 
 def _written(row: TextRow) -> str:

@@ -16,7 +16,7 @@ from memservice.domain.errors import IndexUnavailable
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import (
-    Where,
+    IndexFilter,
     fits,
 )
 from memservice.spi.vectors import VectorHit, VectorRow
@@ -24,7 +24,7 @@ from memservice.spi.vectors import VectorHit, VectorRow
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from memservice.spi.storage import View
+    from memservice.spi.storage import Transaction
     from memservice.spi.vectors import Vector
 
 TABLE = "CREATE TABLE IF NOT EXISTS vectors (space INTEGER, key INTEGER, facts TEXT, vector BLOB, PRIMARY KEY (space, key)) WITHOUT ROWID"
@@ -40,7 +40,7 @@ class ToyVectors:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(TABLE)
 
-    def upsert(self, view: View | None, space: Space, rows: Sequence[VectorRow]) -> None:
+    def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
         checked = [(row, _unit(space, row.vector)) for row in rows]
         with self._connected() as connection:
             connection.executemany("DELETE FROM vectors WHERE space = ? AND key = ?", [(space.key, row.key) for row, _ in checked])
@@ -49,12 +49,12 @@ class ToyVectors:
                 [(space.key, row.key, _facts(row), unit.tobytes()) for row, unit in checked if unit is not None],
             )
 
-    def delete(self, view: View | None, space: Space, keys: Sequence[int]) -> None:
+    def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
         with self._connected() as connection:
             connection.executemany("DELETE FROM vectors WHERE space = ? AND key = ?", [(space.key, key) for key in keys])
 
     def query(
-        self, view: View | None, space: Space, vector: Vector, k: int, where: Where, ids: Sequence[int] | None = None
+        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
     ) -> list[VectorHit]:
         asked = _unit(space, vector)
         if asked is None:
@@ -62,23 +62,23 @@ class ToyVectors:
         wanted = None if ids is None else set(ids)
         hits = []
         for key, facts, blob in self._all(space):
-            if (wanted is None or key in wanted) and fits(_row(facts), where):
+            if (wanted is None or key in wanted) and fits(_row(facts), index_filter):
                 # Summed alike for every row, whatever is searched with it: equal vectors have equal scores.
                 score = float((np.frombuffer(blob, np.float64) * asked).sum())
                 hits.append(VectorHit(key, min(1.0, max(-1.0, score))))
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))[: max(k, 0)]
 
-    def fetch(self, view: View | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
+    def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
         wanted = set(keys)
         return {key: np.frombuffer(blob, np.float64).astype(np.float32) for key, _, blob in self._all(space) if key in wanted}
 
-    def keys(self, view: View | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
         return [key for key, _, _ in self._all(space) if key > after][: max(limit, 0)]
 
-    def count(self, view: View | None, space: Space) -> int:
+    def count(self, tx: Transaction | None, space: Space) -> int:
         return len(self._all(space))
 
-    def drop(self, view: View | None, space: Space) -> None:
+    def drop(self, tx: Transaction | None, space: Space) -> None:
         with self._connected() as connection:
             connection.execute("DELETE FROM vectors WHERE space = ?", (space.key,))
 
