@@ -193,6 +193,7 @@ def test_nothing_of_theirs(world: World, method: str, rule: str) -> None:
     assert world.of_theirs() == before
 
 
+@pytest.mark.slow
 def test_this_would_be_seen(world: World) -> None:
     """The same with a key that may: all of it is told, and what is changed differs."""
     answer = world.keyed.call("POST", "/v3/workspaces/theirs/sessions/chamber/messages/list", world.keyed.admin)

@@ -408,6 +408,7 @@ def test_a_request_with_a_key_reads_the_store_once_more(keyed: Keyed, monkeypatc
     assert reads == 2
 
 
+@pytest.mark.slow
 def test_keys_cost_nothing_where_nobody_asks_for_them() -> None:
     program = (
         "import sys; from memservice.app import create_app; from memservice.settings import load_settings;"

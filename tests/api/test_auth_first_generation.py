@@ -19,6 +19,8 @@ from support.stores.stores import sqlite_store_at
 SECRET = "s" * 40
 W = "/v3/workspaces/acme"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Client]:

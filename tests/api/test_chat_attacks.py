@@ -20,6 +20,8 @@ SECRETS = ("xylophone", "zeppelin", "quagmire", "ocelot", "marzipan")
 """Words of memories, messages and cards that bob may not see."""
 BOB = "/peers/bob/chat"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[World]:

@@ -175,6 +175,7 @@ def test_a_file_that_is_too_large_is_refused(api: Api) -> None:
     assert api.ok(api.post("//v3/workspaces/list", {"filters": {"id": api.workspace}}))["total"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "name", "kind"),
     [

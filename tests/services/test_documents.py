@@ -103,11 +103,13 @@ def refusal(kind: str, data: bytes, most: int = MANY) -> str:
     return problem.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [b"", b"%PDF-1.4 nothing", b"no pdf at all", pdf_of("text")[:80], b"%PDF-1.7\n" + bytes(range(256)) * 20])
 def test_what_is_no_pdf_is_refused(data: bytes) -> None:
     assert refusal("pdf", data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"no archive", docx_of("text")[:200], docx_with(b"<w:document"), docx_with(b"")])
 def test_what_is_no_word_file_is_refused(data: bytes) -> None:
     assert refusal("docx", data)
@@ -171,6 +173,7 @@ def test_more_pages_than_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         formats.text_of("pdf", pdf_of("a", "b", "c"), MANY)
 
 
+@pytest.mark.slow
 def test_an_archive_that_unpacks_to_too_much() -> None:
     data = docx_bomb(formats.MAX_UNPACKED + 10_000_000)
     assert len(data) < 2_000_000
@@ -178,6 +181,7 @@ def test_an_archive_that_unpacks_to_too_much() -> None:
         formats.text_of("docx", data, MANY)
 
 
+@pytest.mark.slow
 def test_a_pdf_that_unpacks_to_too_much_ends_in_time() -> None:
     data = pdf_bomb(400_000_000)
     assert len(data) < 5_000_000
@@ -187,6 +191,7 @@ def test_a_pdf_that_unpacks_to_too_much_ends_in_time() -> None:
     assert readers_seconds() - before < formats.SECONDS + 2
 
 
+@pytest.mark.slow
 def test_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "SECONDS", 1)
     data = pdf_bomb(60_000_000)
@@ -195,12 +200,14 @@ def test_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert readers_seconds() - before < formats.SECONDS + 2
 
 
+@pytest.mark.slow
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "MEMORY", 60 << 20)
     with pytest.raises((InvalidInput, TooLarge), match="memory"):
         formats.text_of("docx", docx_bomb(60_000_000), MANY * 20)
 
 
+@pytest.mark.slow
 def test_a_word_file_too_large_for_the_memory_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its XML library does not call that by its name."""
     monkeypatch.setattr(formats, "MEMORY", 300 << 20)

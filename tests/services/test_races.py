@@ -105,6 +105,7 @@ def test_conclusions_at_once_share_one_collection_and_one_space(begin: Begin) ->
     assert collection.explicit_count == 16
 
 
+@pytest.mark.slow
 def test_processes_create_the_same_at_once(tmp_path: Path, root: Path) -> None:
     code = f"""
 import sys

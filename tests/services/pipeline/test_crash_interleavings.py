@@ -159,6 +159,7 @@ def same_as_without(folder: Path, uri: str, whole_uri: str, steps: Sequence[Step
         whole.rt.close()
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 @example([(SAY, "alice", 8), (END, AFTER, 2), (SAY, "bob", 3), (STAND_STILL, None, None), (SAY, "alice", 1), (END, BEFORE, 3)])

@@ -225,6 +225,7 @@ def hold_against_the_contract(found: dict[str, list[dict[str, Any]]]) -> None:
     assert [name for name, number in ids.items() if number > 1] == []
 
 
+@pytest.mark.slow
 def test_every_event_arrives_with_its_fields_and_nothing_that_was_said_does(play: Play, logged: io.StringIO) -> None:
     scene = play()
     found = scene.events()
@@ -264,6 +265,7 @@ def test_every_event_arrives_with_its_fields_and_nothing_that_was_said_does(play
         assert "verysecretkey" not in text
 
 
+@pytest.mark.slow
 def test_traces_are_sent_where_they_are_wanted_and_hold_what_was_said(play: Play, logged: io.StringIO) -> None:
     scene = play(TELEMETRY_TRACE_PAYLOADS_ENABLED="true", TELEMETRY_TRACE_MAX_BYTES="20000")
     found = scene.events()
@@ -295,6 +297,7 @@ def test_traces_of_some_purposes_only_and_cut_to_their_size(play: Play) -> None:
     assert max(len(event["data"]["content"].encode()) for event in found["trace.content"]) <= 50
 
 
+@pytest.mark.slow
 def test_a_file_of_traces(play: Play, tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl"
     scene = play(REASONING_TRACES_FILE=str(file), TELEMETRY_ENABLED="false")

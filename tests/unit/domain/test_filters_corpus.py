@@ -78,6 +78,7 @@ def booleans_as_numbers(value: object) -> str | None:
     return str(int(value)) if isinstance(value, bool) else jsontext.value_text(value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "wrong"),
     [

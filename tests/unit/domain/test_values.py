@@ -58,6 +58,7 @@ def test_numbers_that_fit(raw: bytes) -> None:
     assert loads(raw) == json.loads(raw)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [b"[]", b"{}", b'"ab"', b"1", b'{"a":1}'])
 def test_more_values_than_are_read(monkeypatch: pytest.MonkeyPatch, value: bytes) -> None:
     """They are refused before any is made, in a time that does not grow with their number."""

@@ -208,6 +208,7 @@ def test_a_required_property_that_is_not_described_is_given() -> None:
     assert set(shaped({"type": "object", "required": ["x"]})) == {"x"}
 
 
+@pytest.mark.slow
 def test_references_cannot_make_the_document_endless() -> None:
     levels = {f"d{n}": properties(a={"$ref": f"#/$defs/d{n + 1}"}, b={"$ref": f"#/$defs/d{n + 1}"}) for n in range(18)}
     schema = {**properties(top={"$ref": "#/$defs/d0"}), "$defs": {**levels, "d18": {"type": "string"}}}

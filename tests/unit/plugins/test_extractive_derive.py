@@ -149,6 +149,7 @@ def test_own_lines_have_no_white_space_to_spare(text: str) -> None:
     assert all(line and line == " ".join(line.split()) for line in own_lines(text, "bob", {"alice"}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [
