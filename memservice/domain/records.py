@@ -308,7 +308,7 @@ class Task:
     request_id: str | None = None
     """Of the request that made it necessary, so that logs of both can be read together."""
     not_before: datetime
-    """`AT_ONCE`, unless it waits for a timer, for company, or after a failure."""
+    """`IMMEDIATELY`, unless it waits for a timer, for company, or after a failure."""
     created_at: datetime
     finished_at: datetime | None = None
 
@@ -318,7 +318,7 @@ class Task:
         return max(self.created_at, self.not_before)
 
 
-AT_ONCE = datetime(1970, 1, 1, tzinfo=UTC)
+IMMEDIATELY = datetime(1970, 1, 1, tzinfo=UTC)
 """`not_before` of a task that waits for nothing: it is due by every clock, also by one behind that of the process that stored it."""
 NEVER = datetime(9000, 1, 1, tzinfo=UTC)
 """`not_before` of a task that is not due by itself, however long it waits."""

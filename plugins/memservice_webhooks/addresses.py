@@ -18,7 +18,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 RESOLVE_SECONDS = 2.0
 MAX_CONCURRENT_LOOKUPS = 32
 """Names that may be in resolution. The resolver cannot be interrupted, so one that never answers keeps its thread for a while."""
-AT_ONCE_EACH = 8
+MAX_LOOKUPS_PER_WORKSPACE = 8
 """Of these, for one workspace: its slow names leave room for those of others."""
 
 _LOOPBACK = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv6Address("::1"))
@@ -59,7 +59,7 @@ class Places:
             self._changed.notify_all()
 
 
-_resolving = Places(MAX_CONCURRENT_LOOKUPS, AT_ONCE_EACH)
+_resolving = Places(MAX_CONCURRENT_LOOKUPS, MAX_LOOKUPS_PER_WORKSPACE)
 
 
 class Blocked(Exception):

@@ -13,7 +13,7 @@ from typing import Any
 from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.ids import new_uid
 from memservice.domain.records import (
-    AT_ONCE,
+    IMMEDIATELY,
     LONG,
     NEVER,
     SHORT,
@@ -91,7 +91,7 @@ def _intervals(config: Resolved) -> tuple[tuple[str, int], tuple[str, int]]:
 
 
 def _task(rt: Runtime, kind: str, **fields: Any) -> Task:
-    task = Task(uid=new_uid(), kind=kind, unit="", request_id=request_id(), not_before=AT_ONCE, created_at=rt.clock(), **fields)
+    task = Task(uid=new_uid(), kind=kind, unit="", request_id=request_id(), not_before=IMMEDIATELY, created_at=rt.clock(), **fields)
     return replace(task, unit=unit_of(task))
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memservice.domain.filters.ast import TRUE, Compare, Condition, all_of, equals
-from memservice.domain.records import AT_ONCE, DONE, FAILED, NEVER, PENDING, Lease, Task
+from memservice.domain.records import DONE, FAILED, IMMEDIATELY, NEVER, PENDING, Lease, Task
 from memservice.spi.repositories.base import Repository
 from memservice.spi.rows import Order, Rows, UniqueViolation
 
@@ -86,22 +86,22 @@ class Tasks(Repository):
         """Give tasks that rest as failed all their attempts again; returns how many."""
         failed = equals(key=tuple(keys), state=FAILED)
         self.units_with_work.update(task.unit for task in self.rows.page(Task, failed))
-        return self.rows.change(Task, failed, state=PENDING, attempts=0, not_before=AT_ONCE, finished_at=None)
+        return self.rows.change(Task, failed, state=PENDING, attempts=0, not_before=IMMEDIATELY, finished_at=None)
 
     def make_due_if_untried(self, task: Task) -> bool:
         """Let a pending task that was never tried be due now, however long it was to wait; False if it was worked on meanwhile."""
         self.units_with_work.add(task.unit)
-        return self.rows.change(Task, equals(key=task.key, state=PENDING, attempts=0), not_before=AT_ONCE) == 1
+        return self.rows.change(Task, equals(key=task.key, state=PENDING, attempts=0), not_before=IMMEDIATELY) == 1
 
     def make_due(self, task: Task) -> bool:
         """Let a pending task be tried now, whatever it waits for; False if it is not pending any more."""
         self.units_with_work.add(task.unit)
-        return self.rows.change(Task, equals(key=task.key, state=PENDING), not_before=AT_ONCE) == 1
+        return self.rows.change(Task, equals(key=task.key, state=PENDING), not_before=IMMEDIATELY) == 1
 
     def make_all_due(self, kind: str, now: datetime) -> int:
         """The same for all tasks of a kind; returns how many waited."""
         waiting = all_of(equals(kind=kind, state=PENDING, attempts=0), Compare("not_before", "gt", now))
-        return self.rows.change(Task, waiting, not_before=AT_ONCE)
+        return self.rows.change(Task, waiting, not_before=IMMEDIATELY)
 
     def purge(self, state: str, before: datetime, limit: int) -> int:
         """Erase tasks that came to rest in `state` before that time, at most `limit` of them; returns how many."""

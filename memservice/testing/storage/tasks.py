@@ -141,7 +141,7 @@ class TasksChapter(Chapter):
         assert storage.write(lambda tx: tx.tasks.make_all_due("another", NOW)) == 0
         with storage.read() as tx:
             assert tx.tasks.ready(NOW, 10) == ["a", "c"]
-            assert tx.tasks.by_uid(other.uid) == replace(other, not_before=r.AT_ONCE)
+            assert tx.tasks.by_uid(other.uid) == replace(other, not_before=r.IMMEDIATELY)
 
     def test_when_the_next_task_is_due(self, storage: Storage, world: World) -> None:
         with storage.read() as tx:

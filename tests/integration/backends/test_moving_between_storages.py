@@ -29,7 +29,7 @@ from support.stores.postgres_server import drop_database, new_database
 from support.stores.vector_stores import vector_store
 
 PRINCIPAL = Principal(admin=True)
-AT_ONCE = 100
+BATCH_SIZE = 100
 SESSIONS = 20
 EVERYTHING = ExportOptions(secrets=True)
 
@@ -50,11 +50,11 @@ def store(uri: str, folder: Path, *plugins: object, **more: str) -> Iterator[Run
 
 def fill(rt: Runtime, number: int) -> None:
     """So many messages, in some sessions, and a conclusion for every tenth."""
-    for start in range(0, number, AT_ONCE):
-        session = f"s{start // AT_ONCE % SESSIONS}"
-        drafts = [Draft(f"Message {n}: I saw {n % 97} birds near {n % 13} lakes.", f"p{n % 7}") for n in range(start, start + AT_ONCE)]
+    for start in range(0, number, BATCH_SIZE):
+        session = f"s{start // BATCH_SIZE % SESSIONS}"
+        drafts = [Draft(f"Message {n}: I saw {n % 97} birds near {n % 13} lakes.", f"p{n % 7}") for n in range(start, start + BATCH_SIZE)]
         messages.create(rt, PRINCIPAL, "w", session, drafts)
-        known = [ConclusionDraft(f"saw {n} birds", f"p{n % 7}", f"p{n % 7}", session) for n in range(start, start + AT_ONCE, 10)]
+        known = [ConclusionDraft(f"saw {n} birds", f"p{n % 7}", f"p{n % 7}", session) for n in range(start, start + BATCH_SIZE, 10)]
         conclusions.create(rt, PRINCIPAL, "w", known)
 
 

@@ -237,7 +237,7 @@ def test_a_resolver_that_never_answers_costs_two_seconds(monkeypatch: pytest.Mon
 
 
 def test_slow_names_of_one_workspace_leave_room_for_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    over, places = threading.Event(), addresses.Places(addresses.MAX_CONCURRENT_LOOKUPS, addresses.AT_ONCE_EACH)
+    over, places = threading.Event(), addresses.Places(addresses.MAX_CONCURRENT_LOOKUPS, addresses.MAX_LOOKUPS_PER_WORKSPACE)
 
     def answer(host: str) -> Sequence[str]:
         if host.startswith("slow"):
@@ -260,7 +260,7 @@ def test_slow_names_of_one_workspace_leave_room_for_those_of_others(monkeypatch:
         with ThreadPoolExecutor(2 * addresses.MAX_CONCURRENT_LOOKUPS) as pool:
             waiting = [pool.submit(look_up, 1, f"slow{n}", 0.3) for n in range(2 * addresses.MAX_CONCURRENT_LOOKUPS)]
             told = [str(future.result(10)) for future in waiting]
-        assert sum("too many names" in text for text in told) == 2 * addresses.MAX_CONCURRENT_LOOKUPS - addresses.AT_ONCE_EACH
+        assert sum("too many names" in text for text in told) == 2 * addresses.MAX_CONCURRENT_LOOKUPS - addresses.MAX_LOOKUPS_PER_WORKSPACE
         # They time out, and their resolvers still hang.
         assert "too many names" in str(look_up(1, "quick", 0.1))
         assert look_up(2, "quick", 5.0) == [ipaddress.ip_address("8.8.8.8")]

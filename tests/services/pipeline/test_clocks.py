@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from datetime import timedelta
 
-from memservice.domain.records import AT_ONCE
+from memservice.domain.records import IMMEDIATELY
 from memservice.operations import doctor
 from memservice.pipeline.indexing import reconcile
 from memservice.services import messages
@@ -33,7 +33,7 @@ def test_work_that_was_written_while_the_clock_was_ahead_is_done_at_once(place: 
     place.work()
     assert len(place.texts("alice")) == 21
     assert place.counts()[3] == 0
-    assert {task.not_before for task in place.tasks(None)} == {AT_ONCE}
+    assert {task.not_before for task in place.tasks(None)} == {IMMEDIATELY}
 
 
 def test_a_server_that_is_ahead_of_the_worker_delays_nothing(place: Place) -> None:

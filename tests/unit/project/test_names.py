@@ -1,0 +1,133 @@
+"""Identifiers use the field's words: those that were given up do not come back."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+RETIRED: dict[str, str] = {
+    "nouns": "repositories",
+    "hasten": "make_due",
+    "hurry": "make_due",
+    "bell": "notifier",
+    "notebook": "draft",
+    "recalled": "representation",
+    "worlds": "fixtures",
+    "gathering": "batching",
+    "upkeep": "store_compatibility",
+    "sessionless": "peer_messages",
+    "likeness": "deduplication",
+    "rested": "failed",
+    "notebooks": "drafts",
+    "somebody": "a caller",
+    "whoever": "the caller",
+    "mend": "repair",
+    "View": "Transaction",
+    "Where": "IndexFilter",
+    "Node": "Condition",
+    "Caller": "ModelClient",
+    "Loop": "ToolLoop",
+    "Offer": "BoundTool",
+    "Notebook": "DreamDraft",
+    "Whole": "Integer",
+    "ListOf": "List",
+    "MapOf": "Map",
+    "Coded": "TypedMessage",
+    "Aliased": "AliasedSchema",
+    "Older": "LegacySchema",
+    "UNSAID": "DEFAULTS",
+    "Recalled": "Representation",
+    "Said": "UserMessage",
+    "SaidDraft": "UserMessageDraft",
+    "Learned": "FeatureNegotiation",
+    "Exchange": "ModelResponse",
+    "Turns": "WriterLock",
+    "Mend": "Repair",
+    "Forget": "DeleteVectors",
+    "understand": "analyse_query",
+    "lend": "bm25_with_neighbours",
+    "REACH": "WINDOW",
+    "LENDERS": "NEIGHBOUR_HITS",
+    "may_ask": "allow",
+    "did_not_answer": "record_failure",
+    "Resting": "CircuitBreaker",
+    "gathers": "is_enabled",
+    "heard_message": "apply",
+    "may_store": "allows",
+    "TellsOfRest": "HandlesFailure",
+    "TellsOfGivingUp": "ReportsFailure",
+    "Patient": "HasRetryPolicy",
+    "gave_up": "failure_events",
+    "Place": "ConnectionSettings",
+    "hasten_all": "make_all_due",
+    "hurried": "due",
+    "Material": "DreamInput, DeriveInput",
+    "Made": "Stored",
+}
+"""Word of an identifier (`place` of `place_of`), or a whole identifier (with a capital) → what to write instead."""
+
+RETIRED_CONSTANTS = {
+    r"_?MOST_\w+": "MAX_…",
+    r"_?LEAST_\w+": "MIN_…",
+    r"_?LONGEST_\w+": "MAX_…",
+    r"\w+_AT_ONCE": "…BATCH_SIZE, or MAX_CONCURRENT_… of what runs side by side",
+}
+"""Pattern of a constant's name → what to write instead."""
+
+ALLOWED: dict[tuple[str, str], str] = {}
+"""(File, identifier) → why the word is the right one there."""
+
+SHELVES = ("memservice", "backends", "plugins")
+
+
+def identifiers(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Names as they are bound, used and passed: of variables, attributes, parameters, functions, classes and modules."""
+    for node in ast.walk(tree):
+        for field in ("id", "attr", "arg", "name", "asname"):
+            value = getattr(node, field, None)
+            if isinstance(value, str):
+                for part in value.split("."):
+                    yield getattr(node, "lineno", 0), part
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for part in node.module.split("."):
+                yield node.lineno, part
+
+
+def words(identifier: str) -> set[str]:
+    """`_placeOf_rows` → {"place", "of", "rows"}."""
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", identifier)}
+
+
+def better(identifier: str) -> str | None:
+    """What to write instead of a retired identifier; None for one that may stay."""
+    if identifier in RETIRED:
+        return RETIRED[identifier]
+    for word in words(identifier):
+        if word in RETIRED:
+            return RETIRED[word]
+    return next((term for pattern, term in RETIRED_CONSTANTS.items() if re.fullmatch(pattern, identifier)), None)
+
+
+def test_retired_words_are_no_identifiers(root: Path) -> None:
+    wrong, excused = [], set()
+    for shelf in SHELVES:
+        for file in sorted((root / shelf).rglob("*.py")):
+            name = file.relative_to(root).as_posix()
+            found = [(0, file.stem), *identifiers(ast.parse(file.read_text(encoding="utf-8")))]
+            for line, identifier in found:
+                term = better(identifier)
+                if term is None:
+                    continue
+                if (name, identifier) in ALLOWED:
+                    excused.add((name, identifier))
+                else:
+                    wrong.append(f"{name}:{line}: {identifier}: say {term} (or add a row to ALLOWED in this file, and why)")
+    assert wrong == []
+    assert excused == set(ALLOWED), "an exception that nothing needs any more"
+
+
+def test_the_check_sees_parts_of_names_but_not_texts() -> None:
+    tree = ast.parse('"""hurry"""\nclass MyHurry:\n    def hasten(self, x):\n        return x.MOST_CALLS, "hurry", hurrying\n')
+    assert [(line, name) for line, name in identifiers(tree) if better(name)] == [(2, "MyHurry"), (3, "hasten"), (4, "MOST_CALLS")]
