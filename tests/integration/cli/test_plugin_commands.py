@@ -141,6 +141,7 @@ def test_commands_of_plugins(memservice: Run, install: Install) -> None:
     assert (shown.returncode, "Say hello." in shown.stdout, "Not ours." in shown.stdout) == (0, True, False)
     assert "the command 'serve' of plugin 'greeter 1.0: greeter' is left out" in shown.stderr
     assert "no commands from plugin 'sullen 1.0: sullen': RuntimeError: I will not" in shown.stderr
+    assert memservice("db", "upgrade", PYTHONPATH=path).returncode == 0
     assert memservice("db", "current", PYTHONPATH=path).stderr == "", "our own commands ask no plugin for its"
 
 

@@ -92,7 +92,7 @@ class Load:
     def _run(self, name: str, act: Callable[[httpx.Client, int, int], httpx.Response], number: int) -> None:
         with httpx.Client(base_url=self.url, timeout=60) as client:
             turn = 0
-            while not self.stop.wait(0.01):
+            while not self.stop.wait(0.05):
                 turn += 1
                 try:
                     answer = act(client, number, turn)
