@@ -148,6 +148,7 @@ def get_or_create(
                 return _as_it_is(tx, principal, workspace_id, session), False
         if session is not None and session.state == ACTIVE:
             return session, False
+    policy.require_new_session(principal, slug, members or ())
     unless = principal if as_it_is else None
     return _upsert(rt, workspace_id, slug, metadata, config, members or {}, scope_names or (), ("body", "id"), as_it_is_for=unless)
 

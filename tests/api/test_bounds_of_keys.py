@@ -206,3 +206,54 @@ class TestMessagesOfNoConversation:
             listed = keyed.call("POST", f"{at}/list", token).get_json()
             assert [message["content"] for message in listed["items"]] == ["A thought."]
             assert listed["total"] == 1
+
+
+class TestPeerKeysAndSessions:
+    """What a peer's key could reach in two steps: set something up, then wait for others."""
+
+    @pytest.mark.parametrize("generation", LATER)
+    def test_a_new_session_has_no_peer_but_its_own(self, keyed: Keyed, generation: str) -> None:
+        keyed.do("POST", f"{W}/peers", {"id": "carol", "metadata": {"secret": "heliotrope"}})
+        path = f"/{generation}/workspaces/acme/sessions"
+        for peers in ({"carol": {}}, {"alice": {}, "carol": {}}, {"ghost": {}}):
+            answer = keyed.call("POST", path, ALICE, json={"id": "trap", "peers": peers})
+            assert answer.status_code == 401
+            assert "that peer alone" in answer.get_data(as_text=True)
+        assert keyed.call("POST", path, ALICE, json={"id": "own", "peers": {"alice": {}}}).status_code in (200, 201)
+        known = [peer["id"] for peer in keyed.do("POST", f"{W}/peers/list", {})["items"]]
+        assert "ghost" not in known
+
+    def test_the_session_of_another_peers_own_messages_cannot_be_taken_before(self, keyed: Keyed) -> None:
+        bob_uid = keyed.do("POST", f"{W}/peers", {"id": "bob"})["uid"]
+        taken = f"__peer_{bob_uid}"
+        for generation in LATER:
+            path = f"/{generation}/workspaces/acme/sessions"
+            assert keyed.call("POST", path, ALICE, json={"id": taken, "peers": {"alice": {}}}).status_code == 401
+        keyed.do("POST", "/v2/workspaces/acme/peers/bob/messages", {"messages": [{"peer_id": "bob", "content": "private diary"}]})
+        for path in (f"{SESSIONS}/{taken}/context", f"{SESSIONS}/{taken}/summaries"):
+            assert keyed.call("GET", path, ALICE).status_code == 401
+
+    def test_a_peer_key_of_a_later_generation_renames_no_user(self, keyed: Keyed) -> None:
+        path = user(keyed, "alice")
+        assert keyed.call("PUT", path, ALICE, json={"name": "bob"}).status_code == 401
+        assert keyed.call("PUT", path, ALICE, json={"name": "zoe"}).status_code == 401
+        assert keyed.call("PUT", path, ALICE, json={"metadata": {"a": 1}}).status_code == 200
+        of_user = signed({"ap": path.split("/")[3], "us": path.split("/")[5]})
+        assert keyed.call("PUT", path, of_user, json={"name": "zoe"}).status_code == 200
+
+    @pytest.mark.parametrize("question", ["heliotrope", "vault", "zeppelin"])
+    def test_what_was_said_after_a_peer_left_lends_no_words_to_what_was_said_before(self, keyed: Keyed, question: str) -> None:
+        say(keyed, "room", ("alice", "Goodbye then."))
+        keyed.do("DELETE", f"{SESSIONS}/room/peers", ["alice"])
+        say(keyed, "room", ("bob", "The vault code word is heliotrope, keep it from her."))
+        for path, body in (
+            (f"{W}/peers/alice/search", {"query": question}),
+            ("/v2/workspaces/acme/peers/alice/search", {"query": question}),
+            (f"{W}/peers/alice/search", {"query": question, "filters": {"metadata": {"no": "such"}}}),
+        ):
+            answer = keyed.call("POST", path, ALICE, json=body)
+            assert answer.status_code == 200
+            found = answer.get_json()
+            assert (found if isinstance(found, list) else found["items"]) == []
+        told = keyed.call("POST", f"{W}/peers/alice/representation", ALICE, json={"search_query": question})
+        assert "Goodbye" not in told.get_data(as_text=True)

@@ -6,8 +6,8 @@ Search, chat with its evidence and its tools, representations and contexts start
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from memservice.domain.filters import FALSE, TRUE, Condition, all_of, equals
@@ -40,6 +40,9 @@ class Bounds:
     """Sessions whose messages may be looked at; None: all of the workspace."""
     said: Condition = TRUE
     """What else holds for the messages that may be looked at."""
+    last_seq: Mapping[int, int] = field(default_factory=dict)
+    """Session key → the last position that may be read there, where a peer has left. `said` holds it too; ranking needs it, since a
+    message lends its words to its neighbours."""
     narrowed: IndexFilter = EVERYTHING
     """What an index knows of `condition`."""
     condition: Condition = TRUE
@@ -52,6 +55,11 @@ class Bounds:
     @property
     def no_conclusions(self) -> bool:
         return matches_nothing(self.narrowed)
+
+    def may_read(self, session_key: int, seq: int) -> bool:
+        """Whether a position is one that the caller may read, as far as its session was left."""
+        last = self.last_seq.get(session_key)
+        return last is None or seq <= last
 
     def about(self, subject: Peer) -> Bounds:
         return replace(self, subject=subject)
@@ -154,6 +162,7 @@ def of_observer(tx: Transaction, observer: Peer) -> Bounds:
         observer.workspace_key,
         sessions=tuple(sorted({member.session_key for member in memberships})),
         said=Not(Any_(later)) if later else TRUE,
+        last_seq={member.session_key: member.left_seq for member in memberships if member.left_seq is not None},
         narrowed=IndexFilter(observers=(observer.key,)),
         condition=equals(observer_key=observer.key),
     )

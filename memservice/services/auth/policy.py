@@ -6,7 +6,7 @@ and one that names both is the session's. Whatever is refused raises `Unauthoris
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from memservice.domain.auth.jwt_claims import Claims
@@ -19,6 +19,9 @@ from memservice.spi.storage import Transaction
 NOT_PERMISSIONED = "JWT not permissioned for this resource"
 OTHER_RESOURCE = "Unauthorized access to resource"
 ADMIN_ONLY = "Resource requires admin privileges"
+OWN_PEER_ONLY = "A key of a peer creates a session with that peer alone: name no other in peers"
+PEER_SESSION_PREFIX = "__peer_"
+"""Sessions of this prefix hold messages that a peer stored outside of any conversation (`services.v2.peer_messages`)."""
 BARE_WORKSPACE = "A key of a peer or a session creates its workspace by its id alone: send no metadata and no configuration"
 
 
@@ -172,6 +175,15 @@ def require_create_session(principal: Principal, workspace_id: str, session_id: 
         raise Unauthorised(OTHER_RESOURCE)
     if scopes:
         refuse_narrow(principal)
+
+
+def require_new_session(principal: Principal, session_id: str, members: Collection[str]) -> None:
+    """To create a session. A peer's key adds no other peer, since members see each other's metadata. Narrow keys take no name of
+    `PEER_SESSION_PREFIX`: what a peer stores there later would be theirs to read."""
+    if (principal.is_peer or principal.is_session) and session_id.startswith(PEER_SESSION_PREFIX):
+        raise Unauthorised(OTHER_RESOURCE)
+    if principal.is_peer and set(members) - {principal.peer_id}:
+        raise Unauthorised(OWN_PEER_ONLY)
 
 
 def refuse_narrow(principal: Principal) -> None:

@@ -7,7 +7,7 @@ express are applied last, fetching more until there is enough or nothing is left
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -223,14 +223,14 @@ def find_messages(
         return tx.rows.page(Message, all_of(equals(workspace_key=workspace_key), condition), NEWEST_STORED, limit)
     first = depth = max(rt.settings.search.depth, limit)
     while True:
-        listed, exhausted = _ranked_messages(rt, tx, workspace_key, question, depth, index_filter, space, vector)
+        listed, exhausted = _ranked_messages(rt, tx, bounds, question, depth, index_filter, space, vector)
         messages = _first_matching(tx, workspace_key, listed, condition, limit)
         if len(messages) >= limit or exhausted:
             return messages
         if depth == first:
             few = tx.rows.page(Message, all_of(equals(workspace_key=workspace_key), condition), NEWEST_STORED, EXACT_RANKING_MAX + 1)
             if len(few) <= EXACT_RANKING_MAX:
-                return _ranked_among(rt, tx, workspace_key, question, few, space, vector)[:limit]
+                return _ranked_among(rt, tx, bounds, question, few, space, vector)[:limit]
         depth *= 4
 
 
@@ -249,7 +249,7 @@ def _first_matching(tx: Transaction, workspace_key: int, listed: Sequence[int], 
 def _ranked_messages(
     rt: Runtime,
     tx: Transaction,
-    workspace_key: int,
+    bounds: Bounds,
     question: Query,
     depth: int,
     index_filter: IndexFilter,
@@ -259,13 +259,14 @@ def _ranked_messages(
     """Keys of messages, best first, and whether there are no others to be had by asking for more."""
     search = rt.settings.search
     pool = depth * CANDIDATES_PER_HIT
-    matches = rt.storage.text.search(tx, MESSAGE, workspace_key, question.terms, pool, index_filter)
+    matches = rt.storage.text.search(tx, MESSAGE, bounds.workspace, question.terms, pool, index_filter)
     best = frozenset(ranking.ranked(ranking.bm25(matches), depth * NEIGHBOUR_HITS))
     exhausted = len(matches.hits) < pool and len(best) == len(matches.hits)
-    matches = replace(matches, hits=[hit for hit in matches.hits if hit.key in best])
-    positions = {position.key: position for position in tx.messages.positions(sorted(best))}
+    positions = _readable(bounds, tx.messages.positions(sorted(best)))
+    # What the caller may not read must not lend its words to what it may.
+    matches = replace(matches, hits=[hit for hit in matches.hits if hit.key in positions])
     near = tx.messages.around([(position.session_key, position.seq) for position in positions.values()], ranking.WINDOW)
-    positions |= {position.key: position for position in near}
+    positions |= _readable(bounds, near)
     scores = ranking.bm25_with_neighbours(matches, positions, _header_terms(question, best, positions), share=search.neighbour_weight)
     told = _boosted(rt, question, scores, positions)
     exhausted = exhausted and len(told) <= depth
@@ -274,21 +275,21 @@ def _ranked_messages(
         hits = query(rt, tx, space, vector, depth, index_filter) or []
         dense = {hit.key: hit.score for hit in hits}
         missing = [key for key in dense if key not in positions]
-        positions |= {position.key: position for position in tx.messages.positions(missing)}
+        positions |= _readable(bounds, tx.messages.positions(missing))
         lists.append(_boosted(rt, question, dense, positions))
         exhausted = exhausted and len(hits) < depth
     return ranking.fuse(lists, search.fusion_k), exhausted
 
 
 def _ranked_among(
-    rt: Runtime, tx: Transaction, workspace_key: int, question: Query, few: Sequence[Message], space: Space | None, vector: Vector | None
+    rt: Runtime, tx: Transaction, bounds: Bounds, question: Query, few: Sequence[Message], space: Space | None, vector: Vector | None
 ) -> list[Message]:
     """Those of a few messages that the query hits, best first. Their neighbours lend to them as ever, whether they match or not."""
     wanted = {message.key: message for message in few}
-    positions = {position.key: position for position in tx.messages.positions(sorted(wanted))}
+    positions = _readable(bounds, tx.messages.positions(sorted(wanted)))
     near = tx.messages.around([(position.session_key, position.seq) for position in positions.values()], ranking.WINDOW)
-    positions |= {position.key: position for position in near}
-    matches = rt.storage.text.search(tx, MESSAGE, workspace_key, question.terms, len(positions), EVERYTHING, sorted(positions))
+    positions |= _readable(bounds, near)
+    matches = rt.storage.text.search(tx, MESSAGE, bounds.workspace, question.terms, len(positions), EVERYTHING, sorted(positions))
     heads = _header_terms(question, [hit.key for hit in matches.hits], positions)
     scores = ranking.bm25_with_neighbours(matches, positions, heads, share=rt.settings.search.neighbour_weight)
     lists = [_boosted(rt, question, {key: score for key, score in scores.items() if key in wanted}, positions)]
@@ -296,6 +297,10 @@ def _ranked_among(
         hits = query(rt, tx, space, vector, len(wanted), EVERYTHING, sorted(wanted)) or []
         lists.append(_boosted(rt, question, {hit.key: hit.score for hit in hits}, positions))
     return [wanted[key] for key in ranking.fuse(lists, rt.settings.search.fusion_k)]
+
+
+def _readable(bounds: Bounds, positions: Iterable[Position]) -> dict[int, Position]:
+    return {position.key: position for position in positions if bounds.may_read(position.session_key, position.seq)}
 
 
 def _header_terms(question: Query, hits: Collection[int], positions: Mapping[int, Position]) -> dict[int, frozenset[str]]:

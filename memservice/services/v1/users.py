@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from memservice.domain.errors import Conflict, NotFound
+from memservice.domain.errors import Conflict, NotFound, Unauthorised
 from memservice.domain.filters import all_of, equals, parse_containment
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Peer, Workspace
@@ -15,6 +15,7 @@ from memservice.services import (
     peers,
     validation,
 )
+from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.v1 import (
@@ -121,6 +122,9 @@ def page(rt: Runtime, principal: Principal, app_uid: str, filter_: object, pagin
 
 def update(rt: Runtime, principal: Principal, path: Path, name: str | None, metadata: Mapping[str, Any] | None) -> Peer:
     """Name and metadata are replaced; None leaves either. The id of the other generations stays."""
+    if name is not None and principal.is_peer and not principal.has_user_claim:
+        # Names are looked up by everyone, and a key of the later generations gives its peer no other name there either.
+        raise Unauthorised(policy.NOT_PERMISSIONED)
     wanted, stored = names.changed_name(name), validation.metadata(metadata)
 
     def change(tx: Transaction) -> Peer:

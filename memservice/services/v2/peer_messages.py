@@ -21,7 +21,7 @@ from memservice.services.paging import Page, Paging
 
 def session_of(peer: Peer) -> str:
     """The name of that session. The peer's uid is in it, since with the peer's name it might be too long."""
-    return f"__peer_{peer.uid}"
+    return f"{policy.PEER_SESSION_PREFIX}{peer.uid}"
 
 
 def create(
