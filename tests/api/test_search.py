@@ -64,7 +64,7 @@ def test_query_is_required_but_may_be_empty(talk: Api) -> None:
         assert isinstance(talk.ok(talk.post(path, {"query": "\0 \0", "filters": None})), list)
 
 
-@pytest.mark.parametrize("query", ["-", ".", "%", "_", '"AND OR NOT ( *', "日本語", "🙂", "a" * 20_000, "NEAR(x y)", "';--", "\u202e"])
+@pytest.mark.parametrize("query", ["-", ".", "%", "_", '"AND OR NOT ( *', "日本語", "🙂", "a" * 10_000, "NEAR(x y)", "';--", "\u202e"])
 def test_queries_of_any_kind_answer(talk: Api, query: str) -> None:
     for path in ("/search", "/sessions/office/search", "/peers/bob/search"):
         assert isinstance(talk.ok(talk.post(path, {"query": query})), list)
