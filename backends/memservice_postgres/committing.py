@@ -54,6 +54,9 @@ def _became(config: ConnectionConfig, number: str, counting_since: str | None) -
                 found, since = other.execute(_STATUS, (number,)).fetchall()[0]
         except psycopg.OperationalError:
             found, since = "in progress", None  # for all we know
+        except psycopg.errors.InvalidParameterValue:
+            # The server has not given that number yet: it crashed before anything of the transaction was on disk.
+            return "aborted"
         if found != "in progress":
             # Whoever has the number now: what was not written to disk was not committed.
             return found if found == "aborted" or (found == "committed" and since == counting_since) else None

@@ -31,9 +31,9 @@ class Housekeeping:
             if freed:
                 log.warning("took over %d lease(s) of processes that have ended", freed)
         if now - self._swept >= retention.INTERVAL_SECONDS:
-            # Where there is more to erase, it goes on at the next look, behind other work.
-            unfinished = retention.sweep(self._rt).unfinished
-            self._swept = float("-inf") if unfinished else now
+            self._swept = now  # also if it fails, so that other work goes on until the next interval
+            if retention.sweep(self._rt).unfinished:
+                self._swept = float("-inf")  # it continues at the next look, after other work
         if now >= self._compare_at:
             self._compare_at = now + reconcile.look(self._rt)
 
