@@ -29,7 +29,7 @@ def run(*words: str, **further: str) -> None:
 
 def test_python(published_client: Path, held: Server, tmp_path: Path) -> None:
     module = (str(published_client), "-m", "support.clients.published_client.slow", held.url, str(tmp_path))
-    run(*module, PYTHONPATH=str(CLIENTS.parent), PYTHONDONTWRITEBYTECODE="1")
+    run(*module, PYTHONPATH=str(CLIENTS.parents[1]), PYTHONDONTWRITEBYTECODE="1")
 
 
 def test_node(node_client: Path, held: Server, tmp_path: Path) -> None:

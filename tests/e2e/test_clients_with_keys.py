@@ -76,7 +76,7 @@ def outcomes(keys: dict[str, str], *words: str, **further: str) -> Any:
 
 def test_python(published_client: Path, keyed_server: Server, keys: dict[str, str]) -> None:
     module = (str(published_client), "-m", "support.clients.published_client.keyed", keyed_server.url)
-    found = outcomes(keys, *module, OWN, OTHER, PYTHONPATH=str(CLIENTS.parent), PYTHONDONTWRITEBYTECODE="1")
+    found = outcomes(keys, *module, OWN, OTHER, PYTHONPATH=str(CLIENTS.parents[1]), PYTHONDONTWRITEBYTECODE="1")
     assert {name: faces["sync"] for name, faces in found.items()} == EXPECTED
     assert {name: faces["async"] for name, faces in found.items()} == EXPECTED
 

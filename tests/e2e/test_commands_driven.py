@@ -24,7 +24,7 @@ OF_DOCKER = {"start": {"--db-port", "--redis-port", "--setup", "--image", "--tim
 def words_run() -> Iterator[list[str]]:
     """The words of every call and every tuple that begins with words."""
     for file in FILES:
-        for node in ast.walk(ast.parse((CLIENTS / file).read_text(encoding="utf-8"))):
+        for node in ast.walk(ast.parse((Path(__file__).parent / file).read_text(encoding="utf-8"))):
             parts = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
             yield [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
 

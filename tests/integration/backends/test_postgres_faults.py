@@ -145,6 +145,18 @@ def test_an_error_of_a_commit_that_did_not_reach_the_server_means_that_nothing_w
     storage.close()
 
 
+def test_a_transaction_number_that_a_crashed_server_has_not_reached_was_not_committed(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = opened(wire.uri)
+    storage.write(note("a"))
+    monkeypatch.setattr(committing, "_number", lambda driver: ("99999999999", None))
+    wire.cut = "before"
+    with pytest.raises(Unavailable) as caught:
+        storage.write(note("b"))
+    assert "not known" not in str(caught.value)
+    assert names(storage) == ["a"]
+    storage.close()
+
+
 def test_where_nobody_can_say_what_became_of_a_commit_that_is_told(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = opened(wire.uri)
     storage.write(note("a"))

@@ -120,6 +120,7 @@ def test_a_store_of_each_older_schema_is_brought_up_to_date(tmp_path: Path, old:
 
 
 def test_keys_of_an_older_store_belong_to_what_bears_their_names(tmp_path: Path) -> None:
+    (tmp_path / "memory.db").touch()
     storage = opened(tmp_path / "memory.db")
     with storage.engine.begin() as connection:
         upgrade(connection, storage._dialect, "0002")

@@ -24,6 +24,7 @@ from memservice.worker.rq_queues import (
     JobQueues,
     connect,
 )
+from memservice.worker.unit_jobs import UnitJob
 from support.pipeline.fakes import Scripted
 from support.pipeline.place import Clock, Place
 
@@ -42,7 +43,8 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def waiting(queues: JobQueues) -> list[str]:
-    return [job.args[0] for queue in queues.named(QUEUES) for job in queue.get_jobs()]
+    jobs = [job for queue in queues.named(QUEUES) for job in queue.get_jobs()]
+    return [job.unit for job in jobs if isinstance(job, UnitJob) and job.unit is not None]
 
 
 def test_what_nobody_was_woken_for_is_put_into_its_queue_once(place: Place, queues: JobQueues) -> None:

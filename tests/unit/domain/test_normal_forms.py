@@ -18,7 +18,7 @@ from memservice.domain.text.normal_forms import (
     normalize,
 )
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GRAVE_ACUTE = "\u0316\u0301"
 SAMPLES = (
     "",

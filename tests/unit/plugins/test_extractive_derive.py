@@ -225,6 +225,7 @@ def test_the_provider_opens_it() -> None:
     import logging
 
     import memservice_extractive
+    from memservice.spi.capabilities import Capability
     from memservice.spi.providers import Context
 
     (provider,) = memservice_extractive.memservice_reasoners()
@@ -233,8 +234,8 @@ def test_the_provider_opens_it() -> None:
     assert (provider.name, reasoner.name, provider.capabilities, reasoner.capabilities) == (
         "extractive",
         "extractive",
-        frozenset(),
-        frozenset(),
+        frozenset({Capability.COMPUTES}),
+        frozenset({Capability.COMPUTES}),
     )
 
 
