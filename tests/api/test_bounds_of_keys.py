@@ -215,7 +215,8 @@ class TestPeerKeysAndSessions:
     def test_a_new_session_has_no_peer_but_its_own(self, keyed: Keyed, generation: str) -> None:
         keyed.do("POST", f"{W}/peers", {"id": "carol", "metadata": {"secret": "heliotrope"}})
         path = f"/{generation}/workspaces/acme/sessions"
-        for peers in ({"carol": {}}, {"alice": {}, "carol": {}}, {"ghost": {}}):
+        others: tuple[dict[str, Any], ...] = ({"carol": {}}, {"alice": {}, "carol": {}}, {"ghost": {}})
+        for peers in others:
             answer = keyed.call("POST", path, ALICE, json={"id": "trap", "peers": peers})
             assert answer.status_code == 401
             assert "that peer alone" in answer.get_data(as_text=True)
